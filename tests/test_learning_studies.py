@@ -89,7 +89,8 @@ def test_a_seed_of_fdcc_fails_by_what_its_flows_did() -> None:
         return failed(fdcc.STUDY, evidence_of(worse))
 
     fair, line, pauses, ends, everything = (
-        next(text for text in fdcc.ALL if word in text) for word in ("fairer", "line", "pauses", "end", "everything")
+        next(each.text for each in fdcc.STUDY.claims if word in each.text)
+        for word in ("fairer", "line", "pauses", "end", "everything")
     )
     assert short(4) == [] == short(4, unfair=0.0509) and short(4, unfair=0.0511) == [fair, everything]
     assert short(256, unfair=0.05) == [fair, everything]

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from dc_gym.base.readable import number, sentence
 from dc_gym.figures import kit
@@ -38,6 +39,8 @@ class VariantLine:
 
 
 Curve = Callable[["Axes"], None]
+Drawing = Callable[[Evidence], "Figure"]
+X = TypeVar("X", int, float)
 
 
 def figure(
@@ -74,6 +77,21 @@ def figure(
         canvas.legend(handles, labels, loc="outside lower center", ncols=_legend_columns(labels, canvas.get_figwidth()))
         kit.title(canvas, title)
     return canvas
+
+
+def over(
+    colors: Mapping[str, str],
+    numbers: Sequence[X],
+    name: Callable[[str, X], str],
+    columns: Sequence[Measure],
+    xlabel: str,
+    title: str,
+    base: float | None = 2,
+    factor: float = 1.0,
+) -> Drawing:
+    """Returns the drawing of a line for each contestant over the numbers. `name` returns the variant's name of both."""
+    found = [VariantLine(who, color, {factor * each: name(who, each) for each in numbers}) for who, color in colors.items()]
+    return partial(figure, series=found, columns=columns, xlabel=xlabel, title=title, base=base)
 
 
 def _legend_columns(labels: Sequence[str], inches: float) -> int:

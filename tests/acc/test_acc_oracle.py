@@ -91,6 +91,7 @@ def test_contestants_of_a_case_run(tmp_path: Path, lab_kernel: Path, over: str) 
 
 def test_the_figure_shows_rewards_beside_the_oracle() -> None:
     """A panel a case: the net is 0.1 below the oracle, SECN1 0.2, SECN2 0.3, chance 0.4."""
-    panels = acc_oracle.figure(found(0.6, 0.7)).axes
+    assert acc_oracle.STUDY.draw is not None
+    panels = acc_oracle.STUDY.draw(found(0.6, 0.7)).axes
     dots = [[float(line.get_xdata()[0]) for line in ax.get_lines() if line.get_marker() == "o"] for ax in panels]
     assert dots == [pytest.approx([-0.1, -0.2, -0.3, -0.4])] * len(CASES)

@@ -12,17 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dc_gym.base.units import FRAME_BYTES
-from dc_gym.figures import styles
+from dc_gym.figures import kit
 from dc_gym.records.results import Result, number
-from dc_gym.study import Criterion, Evidence, Measure, Variant, VariantLine, less_than, series
+from dc_gym.study import Criterion, Measure, Variant, VariantLine, less_than
 from dc_gym.study.collect import PAYLOAD_BYTES
 from dc_gym.study.model import Facts
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MB, US, MS = 10**6, 10**3, 10**6
 LINE_BPS, DELAY_NS = 100 * 10**9, 160
@@ -73,12 +70,7 @@ def named(*words: str, changes: Iterable[Change] = (), after: str = "") -> str:
 
 
 def variant(
-    name: str,
-    who: str,
-    keys: Mapping[str, Any],
-    full: Mapping[str, Any],
-    changes: Iterable[Change] = (),
-    **more: Any,
+    name: str, who: str, keys: Mapping[str, Any], full: Mapping[str, Any], changes: Iterable[Change] = (), **more: Any
 ) -> Variant:
     """Returns the variant of a contestant with the window that the thesis gives all of them. `more`: other fields of Variant."""
     changed = {key: value for each in changes for key, value in each.keys.items()}
@@ -87,40 +79,27 @@ def variant(
 
 
 def facts(network: str, traffic: str) -> Facts:
-    """Returns how a study of all contestants was run."""
     return (("Network", f"{network}; {LINKS_OF_ALL}"), ("Traffic", traffic), ("Contestants", WHO))
 
 
-def figure(
-    evidence: Evidence,
-    points: Mapping[str, Sequence[int]],
-    name: Callable[[str, str, int], str],
-    measures: Sequence[Measure],
-    xlabel: str,
-    title: str,
-    base: float | None = 2,
-) -> Figure:
-    """Draws a line for each contestant in each set-up, in a panel for each measure.
+def lines(points: Mapping[str, Sequence[int]], name: Callable[[str, str, int], str]) -> list[VariantLine]:
+    """Returns a line for each contestant in each set-up.
 
     `points`: numbers on the x axis by the set-up's name, which is empty if there is one. `name` returns a variant's name from the
-    set-up's, the contestant's and the number. `base`: of the logarithmic x axis; None makes it linear.
+    set-up's, the contestant's and the number.
     """
-    lines = [
+    return [
         VariantLine(named(who, after=setup), color_of(who), {float(each): name(setup, who, each) for each in numbers}, line=style)
         for (setup, numbers), style in zip(points.items(), ("-", "--"), strict=False)
         for who in CONTESTANTS
     ]
-    return series.figure(evidence, lines, measures, xlabel, title, base)
 
 
 def color_of(who: str) -> str:
-    """Returns the color of a contestant's controller."""
-    known = styles.find(str(CONTESTANTS[who]["controller.name"]))
-    return known.color if known else "#555555"
+    return kit.color_of(CONTESTANTS[who]["controller.name"])
 
 
 def nothing_dropped(variants: Iterable[Variant]) -> tuple[Criterion, ...]:
-    """Returns the identities that PFC drops nothing."""
     return tuple(less_than(each.name, DROPPED, 1) for each in variants)
 
 

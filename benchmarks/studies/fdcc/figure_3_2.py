@@ -18,19 +18,8 @@ from dc_gym.benchmarks.studies.fdcc import over_time
 from dc_gym.benchmarks.studies.fdcc.common import DROPPED
 from dc_gym.benchmarks.studies.fdcc.over_time import POINTS
 from dc_gym.records.results import Result
-from dc_gym.study import (
-    Criterion,
-    Evidence,
-    Floats,
-    Measure,
-    Study,
-    Track,
-    Variant,
-    VariantEvidence,
-    drawing,
-    less_than,
-    more_than,
-)
+from dc_gym.study import Evidence, Floats, Measure, Study, Track, Variant, VariantEvidence, drawing
+from dc_gym.study.claims import Criterion, less_than, more_than
 
 TITLE = "The queue when the sum of ingress is above, equal to and below the egress"
 FILE = "three-loads.csv"
@@ -60,7 +49,6 @@ def growing(name: str) -> tuple[Criterion, Criterion]:
 
 
 def flows() -> str:
-    """Returns the list of flows."""
     return over_time.matrix(
         (f"h{host}", f"h{SENDERS + 1}", 5000 + number, start, stop)
         for start, stop, counts in PHASES.values()
@@ -110,15 +98,13 @@ def track(result: Result) -> Track:
 
 def law(t_ms: Floats) -> Floats:
     """Returns the queue in bytes if it grows at the differences."""
-    edges = [0.0, *(float(stop) for _, stop, _ in PHASES.values())]
-    heights = [0.0]
-    for (start, stop, _), difference_bps in zip(PHASES.values(), DIFFERENCE_BPS.values(), strict=True):
-        heights.append(heights[-1] + difference_bps / 8e3 * (stop - start))
-    return np.maximum(np.interp(t_ms, edges, heights), 0)
+    edges = [0, *(stop for _, stop, _ in PHASES.values())]
+    grown = [DIFFERENCE_BPS[name] / 8e3 * (stop - start) for name, (start, stop, _) in PHASES.items()]
+    return np.asarray(np.maximum(np.interp(t_ms, edges, np.cumsum([0, *grown])), 0))
 
 
 def with_law(evidence: Evidence) -> Evidence:
-    """Returns the evidence with the law beside it: how the queue grows if nothing but the differences counts."""
+    """Returns the evidence with the law beside it."""
     t_s = next(iter(evidence.variants[VARIANT].over_time.values())).x
     growth = {GROWTH[name].name: {1: difference_bps} for name, difference_bps in DIFFERENCE_BPS.items()}
     made = VariantEvidence(LAW, LAW, "#999933", growth, {1: Track(t_s, {QUEUE.name: law(t_s * 1e3)})})

@@ -89,10 +89,7 @@ STUDY = Study(
     facts=(
         ("Network", "a dumbbell of four pairs, 100 Gbit/s, 1 us a link, 20 MB a port; lossy"),
         ("Traffic", "four senders to one receiver, 20 MB each, Gaussian starts within 1 ms"),
-        (
-            "Measured",
-            "unfair ratio: (largest - mean) / mean of the flows' rates, size over completion time; slowdown: over line rate",
-        ),
+        ("Measured", "unfair ratio: (largest - mean) / mean of flows' sizes over completion times; slowdown: over line rate"),
     ),
     notes=(
         "The thesis' dumbbell has 64 pairs; the others have no flows here. Its delays and start rates are not given.",

@@ -20,16 +20,12 @@ TITLE = "Four flows that join one after the other"
 SOURCE = "FDCC, figure 6.2 (text only)"
 FLOWS, INTERVAL_US = 4, 100
 JOIN_MS, FULL_JOIN_MS = 5, 35  # time between two joins: ours, and the thesis'
-FILE, FULL_FILE = "joins.csv", "joins-full.csv"
 UNFAIR = Measure("unfair", "unfair ratio, mean of the phases with 2, 3 and 4 flows", digits=3)
 LAST_UNFAIR = Measure("last_unfair", "unfair ratio with 4 flows", digits=3)
 SWING = Measure("swing", "swing: standard deviation of a flow's rate, of its mean (%)", 100, 3)
 USED = Measure("used", "link use", digits=3)
-VARIANTS = over_time.variants(
-    FLOWS,
-    over_time.keys(FILE, FLOWS * JOIN_MS, INTERVAL_US),
-    over_time.keys(FULL_FILE, FLOWS * FULL_JOIN_MS, INTERVAL_US),
-)
+FILES = {"joins.csv": JOIN_MS, "joins-full.csv": FULL_JOIN_MS}
+VARIANTS = over_time.variants(FLOWS, *(over_time.keys(file, FLOWS * join, INTERVAL_US) for file, join in FILES.items()))
 
 
 def phases(t_ms: Floats, shares: Floats) -> list[Floats]:
@@ -39,7 +35,6 @@ def phases(t_ms: Floats, shares: Floats) -> list[Floats]:
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns how unfair and how unsteady the rates are in the phases."""
     t_ms, shares = over_time.rates(result, INTERVAL_US)
     means = [phase.mean(axis=1) for phase in phases(t_ms, shares)]
     unfair = [float((each.max() - each.mean()) / each.mean()) for each in means[1:]]
@@ -57,10 +52,7 @@ STUDY = Study(
     title=TITLE,
     source=SOURCE,
     variants=VARIANTS,
-    files={
-        file: over_time.flows([(flow * join_ms, 0) for flow in range(FLOWS)])
-        for file, join_ms in ((FILE, JOIN_MS), (FULL_FILE, FULL_JOIN_MS))
-    },
+    files={file: over_time.flows([(flow * join_ms, 0) for flow in range(FLOWS)]) for file, join_ms in FILES.items()},
     measures=(UNFAIR, LAST_UNFAIR, SWING, USED, PAUSES, DROPPED),
     measure=measure,
     track=over_time.track,

@@ -16,7 +16,7 @@ import numpy as np
 
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one, table_6_1
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, FDCC, HPCC, PAUSED, RIVALS, UNFINISHED, Change
-from dc_gym.benchmarks.studies.fdcc.n_to_one import SLOWDOWN, SMALL, TOGETHER, Traffic, name, standalone_ns
+from dc_gym.benchmarks.studies.fdcc.n_to_one import SLOWDOWN, SMALL, TOGETHER, name, standalone_ns
 from dc_gym.benchmarks.studies.fdcc.table_6_1 import COUNTS, LINKS, MOST_FLOWS, SENDERS
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
@@ -30,12 +30,10 @@ SOURCE = "FDCC, figure 6.3 (text only)"
 FIRST = Change("first window of a packet", {"nic.parameters.window_initial": 2**22})  # 1/16 BDP: the least in force is a packet
 TOGETHER_CHANGES = {48: (TOGETHER, SMALL), 192: (TOGETHER,)}
 OURS = [(who, flows, changes) for flows, changes in TOGETHER_CHANGES.items() for who in CONTESTANTS]
+OURS += [(FDCC, MOST_FLOWS, (FIRST,))]
 VARIANTS = [
     *table_6_1.PLAIN,
-    *(
-        n_to_one.variant(who, Traffic(flows, SENDERS), common.FAT_TREE, *changes, tracks=0)
-        for who, flows, changes in (*OURS, (FDCC, MOST_FLOWS, (FIRST,)))
-    ),
+    *(n_to_one.variant(who, flows, SENDERS, common.FAT_TREE, *changes, tracks=0) for who, flows, changes in OURS),
 ]
 PERCENTILES = (0.0, 1.0, *map(float, range(10, 100, 10)), 99.0, 100.0)
 DIGITS = 3  # of a percentile that is drawn
@@ -114,11 +112,11 @@ def _figure(evidence: Evidence) -> Figure:
         panels = canvas.subplots(len(COUNTS), len(DRAWN), squeeze=False)
         for across, flows in zip(panels, COUNTS, strict=True):
             for ax, quantity in zip(across, DRAWN, strict=True):
-                for each in (evidence.variants[name(who, flows)] for who in CONTESTANTS if name(who, flows) in evidence.variants):
+                known = {who: evidence.variants[name(who, flows)] for who in CONTESTANTS if name(who, flows) in evidence.variants}
+                for who, each in known.items():
                     tracks = [one.values[quantity.name] for one in each.over_time.values() if quantity.name in one.values]
                     if tracks:
-                        who, mean = each.name.partition(",")[0], np.mean(tracks, axis=0)
-                        ax.plot(PERCENTILES, mean * quantity.factor, color=each.color, label=who)
+                        ax.plot(PERCENTILES, np.mean(tracks, axis=0) * quantity.factor, color=each.color, label=who)
                 ax.set_title(f"{flows} flows: {quantity.title}", loc="left")
         for ax in panels[-1]:
             ax.set_xlabel("Percentile of flows")

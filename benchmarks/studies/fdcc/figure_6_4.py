@@ -11,9 +11,7 @@ policy by hand for next to no queue, and others one that aims at 85 % of the lin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -25,7 +23,7 @@ from dc_gym.nets.fdcc_scripted import LIFT, scripted_network
 from dc_gym.nets.lstm_cell import CELLS
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Floats, Measure, Study, Variant, below
+from dc_gym.study import Claim, Floats, Measure, Study, Variant, below, series
 from dc_gym.study.collect import wire_bytes
 
 TITLE = "WebSearch and FB_Hadoop between all hosts, by load"
@@ -44,9 +42,7 @@ OWN_SHORT = Measure("own_short", "slowdown up to 100 kB, over the time of its ow
 SHORT_TAIL = Measure("short_p99", "99th percentile up to 100 kB", digits=4)
 LONG = Measure("long", "slowdown from 1 MB on", digits=4)
 FLOWS = Measure("flows", "flows")
-
-
-BASE: Mapping[str, Any] = {
+BASE = {
     **common.FAT_TREE,
     "topology.uplink_rate": f"{UPLINK_BPS}bit/s",
     "workload.kind": "poisson",
@@ -58,7 +54,7 @@ BASE: Mapping[str, Any] = {
     "monitor.tcp_interval": "1ms",
 }
 """Flows between drawn hosts, of which all that start in the first part of a run count."""
-FULL: Mapping[str, Any] = {
+FULL = {
     "workload.truncate": "30MB",
     "workload.last_start": f"{FULL_LAST_START_MS}ms",
     "time.duration": f"{FULL_DURATION_MS}ms",
@@ -87,6 +83,7 @@ VARIANTS = [
     *(_variant(workload, CHANGED_LOAD, FDCC, NO_QUEUE) for workload in WORKLOADS),
     *(_variant(workload, load, FDCC, AIMED) for workload in WORKLOADS for load in LOADS),
 ]
+LINES = common.lines(dict.fromkeys(WORKLOADS, LOADS), lambda workload, who, load: name(workload, load, who))
 
 
 def _fastest(workload: str, loads: Sequence[int], text: str, others: Iterable[str], *changes: Change) -> Claim:
@@ -96,15 +93,12 @@ def _fastest(workload: str, loads: Sequence[int], text: str, others: Iterable[st
 
 
 LOWEST = "FDCC has the lowest mean slowdown of short flows"
+BEST_AIMED = f"with a policy that {AIMED.label} {LOWEST}"
 FASTER = "with no queue FDCC's short flows are faster than DCQCN's, TIMELY's and RL-CC's"
 CLAIMS = (
     *(_fastest(each, LOADS, f": {LOWEST}, at every load", RIVALS) for each in WORKLOADS),
     *(_fastest(each, [CHANGED_LOAD], f", {CHANGED_LOAD} %: {FASTER}", (DCQCN, TIMELY, RLCC), NO_QUEUE) for each in WORKLOADS),
-    *(
-        _fastest(each, [load], f", {load} %: with a policy that {AIMED.label} {LOWEST}", RIVALS, AIMED)
-        for each in WORKLOADS
-        for load in HIGHER_LOADS
-    ),
+    *(_fastest(each, [load], f", {load} %: {BEST_AIMED}", RIVALS, AIMED) for each in WORKLOADS for load in HIGHER_LOADS),
 )
 
 
@@ -146,7 +140,6 @@ def slowdowns(result: Result) -> tuple[np.ndarray, Floats]:
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns slowdowns of all flows, of short and of long ones."""
     started = int((result.records("flows")["start_ns"] >= 0).sum())
     size, slowdown = slowdowns(result)
 
@@ -170,23 +163,12 @@ STUDY = Study(
     title=TITLE,
     source=SOURCE,
     variants=VARIANTS,
-    files={
-        str(NO_QUEUE.keys["nic.policy"]): NicPolicy(scripted_network(NO_QUEUE_BDP), provenance=BY_HAND),
-        str(AIMED.keys["nic.policy"]): aimed(),
-    },
+    files={"no-queue.npz": NicPolicy(scripted_network(NO_QUEUE_BDP), provenance=BY_HAND), "aimed.npz": aimed()},
     measures=(ALL, SHORT, OWN_SHORT, SHORT_TAIL, LONG, FLOWS, common.UNFINISHED, common.PAUSED, common.PAUSES, common.DROPPED),
     measure=measure,
     claims=CLAIMS,
     identities=common.nothing_dropped(VARIANTS),
-    draw=partial(
-        common.figure,
-        points=dict.fromkeys(WORKLOADS, LOADS),
-        name=lambda workload, who, load: name(workload, load, who),
-        measures=(SHORT, SHORT_TAIL, ALL),
-        xlabel="load (%)",
-        title=TITLE,
-        base=None,
-    ),
+    draw=lambda evidence: series.figure(evidence, LINES, (SHORT, SHORT_TAIL, ALL), "load (%)", TITLE, None),
     facts=common.facts(
         "preset fdcc64, 400 Gbit/s between switches",
         f"Poisson arrivals between drawn hosts; flows start for {LAST_START_US} us and sizes are cut at {LARGEST};"

@@ -7,7 +7,6 @@ The thesis gives 20 MB a flow and Gaussian starts within 1 ms.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,8 +16,9 @@ from dc_gym.base.units import FRAME_BYTES, format_time
 from dc_gym.benchmarks.studies.fdcc import common
 from dc_gym.benchmarks.studies.fdcc.common import LINE_BPS, MB, MS, PAUSED, PAUSES, SIZE_BYTES, US, Change
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Criterion, Measure, Variant
+from dc_gym.study import Claim, Criterion, Measure, Variant, series
 from dc_gym.study.collect import wire_bytes
+from dc_gym.study.series import Drawing
 
 Changes = Mapping[str, tuple[Change, ...]]  # by contestant
 MOST_BYTES = 960 * MB
@@ -41,9 +41,7 @@ UNFAIR = Measure("unfair", "unfair ratio", digits=3)
 RETRANSMITS = Measure("retransmits", "frames sent again")
 PRINTED = (QUEUE, TAIL, SLOWDOWN, SLOWDOWN_TAIL, UNFAIR, GOODPUT)  # the columns of the thesis' table 6.2, in its order
 MEASURES = (*PRINTED, OWN_GOODPUT, PAUSED, PAUSES, RETRANSMITS, common.DROPPED, common.UNFINISHED)
-TRAFFIC = (
-    f"to one receiver, Gaussian starts within 1 ms; 20 MB a flow, together at most {MOST_BYTES // MB} MB unless --length full"
-)
+TRAFFIC = f"to one receiver, Gaussian starts within 1 ms; 20 MB a flow, in all at most {MOST_BYTES // MB} MB unless --length full"
 NOTES = (
     "Goodput is payload over time, from the first start to the last end, over what full frames without telemetry can carry."
     " Slowdown is over the time of a lone flow with such frames. So the 42 bytes of telemetry count against HPCC and FDCC, but"
@@ -53,32 +51,23 @@ NOTES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """n flows to one."""
-
-    flows: int
-    senders: int
-    scale: int = 1
-    """The line's rate is that part of 100 Gbit/s, and its delay as many times as long (SCALED)."""
-
-    def keys(self, full: bool = False) -> dict[str, Any]:
-        """Returns the keys of the workload and of time."""
-        size_bytes = SIZE_BYTES if full else min(SIZE_BYTES, MOST_BYTES // self.flows)
-        together_ns = self.flows * standalone_ns(size_bytes, 0, self.scale)
-        duration_ns = -(-(PATIENCE * together_ns + self.scale * EXTRA_NS) // MS) * MS
-        return {
-            "workload.kind": "many_to_one",
-            "workload.senders": min(self.flows, self.senders),
-            "workload.flows": self.flows,
-            "workload.size": f"{size_bytes}B",
-            "workload.jitter": "1ms",
-            "workload.jitter_distribution": "gaussian",
-            "time.duration": format_time(duration_ns),
-            "time.warmup": "0s",
-            "monitor.interval": format_time(max(10 * US, duration_ns // 2000 // US * US)),
-            "monitor.tcp_interval": format_time(duration_ns // 20),
-        }
+def keys(flows: int, senders: int, scale: int, full: bool) -> dict[str, Any]:
+    """Returns the keys of the workload and of time. The line's rate is 1/scale of 100 Gbit/s, its delay scale times as long."""
+    size_bytes = SIZE_BYTES if full else min(SIZE_BYTES, MOST_BYTES // flows)
+    together_ns = flows * standalone_ns(size_bytes, 0, scale)
+    duration_ns = -(-(PATIENCE * together_ns + scale * EXTRA_NS) // MS) * MS
+    return {
+        "workload.kind": "many_to_one",
+        "workload.senders": min(flows, senders),
+        "workload.flows": flows,
+        "workload.size": f"{size_bytes}B",
+        "workload.jitter": "1ms",
+        "workload.jitter_distribution": "gaussian",
+        "time.duration": format_time(duration_ns),
+        "time.warmup": "0s",
+        "monitor.interval": format_time(max(10 * US, duration_ns // 2000 // US * US)),
+        "monitor.tcp_interval": format_time(duration_ns // 20),
+    }
 
 
 def name(who: str, flows: int, *changes: Change, place: str = "") -> str:
@@ -86,14 +75,19 @@ def name(who: str, flows: int, *changes: Change, place: str = "") -> str:
     return common.named(*filter(None, [place]), who, changes=changes, after=f"{flows} flows")
 
 
-figure = partial(common.figure, name=lambda place, who, flows: name(who, flows, place=place), xlabel="flows")
-"""Draws the contestants over the numbers of flows, which `points` has by the network's name."""
+def figure(points: Mapping[str, Sequence[int]], measures: Sequence[Measure], title: str) -> Drawing:
+    """Returns the drawing of the contestants over the numbers of flows, which `points` has by the network's name."""
+    lines = common.lines(points, lambda place, who, flows: name(who, flows, place=place))
+    return partial(series.figure, series=lines, columns=measures, xlabel="flows", title=title)
 
 
-def variant(who: str, traffic: Traffic, network: Mapping[str, Any], *changes: Change, place: str = "", **more: Any) -> Variant:
-    """Returns the variant of a contestant. `more`: what else `common.variant` takes."""
-    called = name(who, traffic.flows, *changes, place=place)
-    return common.variant(called, who, {**network, **traffic.keys()}, traffic.keys(full=True), changes, **more)
+def variant(
+    who: str, flows: int, senders: int, network: Mapping[str, Any], *changes: Change, place: str = "", **more: Any
+) -> Variant:
+    """Returns the variant of a contestant. `more`: other fields of Variant; the scale is that which `measure` is given."""
+    scale = more.get("given", {}).get("scale", 1)
+    own, full = (keys(flows, senders, scale, full) for full in (False, True))
+    return common.variant(name(who, flows, *changes, place=place), who, {**network, **own}, full, changes, **more)
 
 
 def compared(

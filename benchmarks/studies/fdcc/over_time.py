@@ -48,12 +48,8 @@ def flows(times_ms: Sequence[tuple[float, float]]) -> str:
 
 def keys(file: str, duration_ms: float, interval_us: int) -> dict[str, Any]:
     """Returns the keys of the workload and of time; samples are `interval_us` apart."""
-    return {
-        "workload.file": file,
-        "time.duration": format_time(round(duration_ms * MS)),
-        "monitor.interval": format_time(interval_us * US),
-        "monitor.tcp_interval": format_time(interval_us * US),
-    }
+    interval, duration = format_time(interval_us * US), format_time(round(duration_ms * MS))
+    return {"workload.file": file, "time.duration": duration, "monitor.interval": interval, "monitor.tcp_interval": interval}
 
 
 def variants(senders: int, own: dict[str, Any], full: dict[str, Any]) -> list[Variant]:

@@ -13,7 +13,7 @@ from functools import partial
 
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, FDCC, HPCC, PAUSED, RLCC, TIMELY, Change
-from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, MEASURES, OWN_GOODPUT, UNFAIR, Changes, Traffic
+from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, MEASURES, OWN_GOODPUT, UNFAIR, Changes
 from dc_gym.study import Study, Variant, above, below
 
 TITLE = "n flows from three racks to a host of the fourth"
@@ -35,7 +35,7 @@ FACTS = common.facts("a fat-tree of 4 access switches with 16 hosts each and 4 a
 
 def _variant(who: str, flows: int, *changes: Change) -> Variant:
     paper = {GOODPUT.name: PAPER[who][flows]}
-    return n_to_one.variant(who, Traffic(flows, SENDERS), common.FAT_TREE, *changes, paper=paper)
+    return n_to_one.variant(who, flows, SENDERS, common.FAT_TREE, *changes, paper=paper)
 
 
 PLAIN = [_variant(who, flows) for flows in COUNTS for who in CONTESTANTS]
@@ -76,7 +76,7 @@ STUDY = Study(
     measure=partial(n_to_one.measure, links=LINKS),
     claims=CLAIMS,
     identities=common.nothing_dropped(PLAIN),
-    draw=partial(n_to_one.figure, points={"": COUNTS}, measures=(GOODPUT, UNFAIR, PAUSED), title=TITLE),
+    draw=n_to_one.figure({"": COUNTS}, (GOODPUT, UNFAIR, PAUSED), TITLE),
     facts=FACTS,
     notes=n_to_one.NOTES,
     runs=RUNS,

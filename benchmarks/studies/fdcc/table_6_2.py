@@ -58,7 +58,7 @@ NOTES = (
 def _variant(who: str, flows: int, *changes: Change) -> Variant:
     paper = {column.name: value for column, value in zip(n_to_one.PRINTED, PAPER[who, flows], strict=True)}
     unlike = WINDOWS in changes or SECN1 in changes
-    return n_to_one.variant(who, n_to_one.Traffic(flows, PAIRS), common.DUMBBELL, *changes, paper={} if unlike else paper)
+    return n_to_one.variant(who, flows, PAIRS, common.DUMBBELL, *changes, paper={} if unlike else paper)
 
 
 PLAIN = [_variant(who, flows) for flows in COUNTS for who in CONTESTANTS]
@@ -82,6 +82,11 @@ def _near_the_thesis(variant: str, who: str, flows: int) -> tuple[Criterion, Cri
     return more_than(variant, QUEUE, (1 - NEAR) * queue_bytes), less_than(variant, QUEUE, (1 + NEAR) * queue_bytes)
 
 
+def _windows_alone(flows: int) -> tuple[Criterion, ...]:
+    windows = name(DCQCN, flows, WINDOWS)
+    return *_near_the_thesis(windows, RLCC, flows), above(windows, name(DCQCN, flows, SECN1), QUEUE)
+
+
 SOONER = "256 and 1024 flows: FDCC's flows take less long than"
 RLCC_LONGER = "RL-CC's queue is longer than DCQCN's with 16 and 256 flows, and shorter with 1024"
 CLAIMS = (
@@ -94,22 +99,12 @@ CLAIMS = (
     Claim(
         RLCC_LONGER,
         SOURCE,
-        (
-            *(above(name(RLCC, flows), name(DCQCN, flows), QUEUE) for flows in OTHER_COUNTS),
-            below(name(RLCC, 1024), name(DCQCN, 1024), QUEUE),
-        ),
+        tuple(than(name(RLCC, n), name(DCQCN, n), QUEUE) for n, than in ((16, above), (256, above), (1024, below))),
     ),
     Claim(
         f"16 and 256 flows: windows alone leave the thesis' queue of RL-CC (within {NEAR:.0%}), longer than DCQCN's with secn1",
         SOURCE,
-        tuple(
-            criterion
-            for flows in OTHER_COUNTS
-            for criterion in (
-                *_near_the_thesis(name(DCQCN, flows, WINDOWS), RLCC, flows),
-                above(name(DCQCN, flows, WINDOWS), name(DCQCN, flows, SECN1), QUEUE),
-            )
-        ),
+        tuple(criterion for flows in OTHER_COUNTS for criterion in _windows_alone(flows)),
         ours=True,
     ),
     *(_fairest(flows) for flows in CROWDED),
@@ -143,7 +138,7 @@ STUDY = Study(
     measure=partial(n_to_one.measure, links=LINKS),
     claims=CLAIMS,
     identities=common.nothing_dropped(PLAIN),
-    draw=partial(n_to_one.figure, points={"": COUNTS}, measures=(QUEUE, UNFAIR, GOODPUT), title=TITLE),
+    draw=n_to_one.figure({"": COUNTS}, (QUEUE, UNFAIR, GOODPUT), TITLE),
     facts=common.facts(f"a dumbbell of {PAIRS} pairs", n_to_one.TRAFFIC),
     notes=NOTES,
 )

@@ -10,39 +10,29 @@ The thesis has neither. Its training, as ours, has one bottleneck, at most 32 fl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, DROPPED, DUMBBELL, FDCC, HPCC, LOSSLESS, RIVALS
-from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, QUEUE, UNFAIR, Traffic, name
+from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, QUEUE, UNFAIR, name
 from dc_gym.study import Claim, Study, above, below, less_than
 
 TITLE = "FDCC on a lossy fabric, and on a network and numbers of flows that its training never had"
 SOURCE = "ours"
 BUFFER = "2MB"
 PAUSING = ("topology.shared_buffer", "topology.reserve", "topology.pfc", "topology.xoff")
-
-
 LOSSY, LEAF_SPINE = "lossy dumbbell", "leaf-spine at 25 Gbit/s"
-NETWORKS: Mapping[str, Mapping[str, Any]] = {
-    LOSSY: {**{key: value for key, value in DUMBBELL.items() if key not in PAUSING}, "topology.buffer": BUFFER},
-    LEAF_SPINE: {**{key: LOSSLESS[key] for key in PAUSING}, "topology.preset": "acc24a"},
-}
+LOSSY_KEYS = {**{key: value for key, value in DUMBBELL.items() if key not in PAUSING}, "topology.buffer": BUFFER}
+LEAF_SPINE_KEYS = {**{key: LOSSLESS[key] for key in PAUSING}, "topology.preset": "acc24a"}
+NETWORKS = {LOSSY: (LOSSY_KEYS, 64, {"links": 3, "scale": 1}), LEAF_SPINE: (LEAF_SPINE_KEYS, 23, {"links": 4, "scale": 4})}
+"""Keys, senders, and the path of a flow."""
 COUNTS = {LOSSY: (16, 256), LEAF_SPINE: (69, 552)}
-SENDERS = {LOSSY: 64, LEAF_SPINE: 23}
-PATHS = {LOSSY: {"links": 3, "scale": 1}, LEAF_SPINE: {"links": 4, "scale": 4}}
 _claim = partial(n_to_one.compared, SOURCE, ours=True)
-
-
 STUDY = Study(
     title=TITLE,
     variants=[
-        n_to_one.variant(
-            who, Traffic(flows, SENDERS[place], PATHS[place]["scale"]), NETWORKS[place], place=place, given=PATHS[place]
-        )
-        for place, counts in COUNTS.items()
+        n_to_one.variant(who, flows, senders, network, place=place, given=path)
+        for place, (network, senders, path) in NETWORKS.items()
         for flows in COUNTS[place]
         for who in CONTESTANTS
     ],
@@ -65,7 +55,7 @@ STUDY = Study(
             for flows in counts
         ),
     ),
-    draw=partial(n_to_one.figure, points=COUNTS, measures=(GOODPUT, UNFAIR, QUEUE), title=TITLE),
+    draw=n_to_one.figure(COUNTS, (GOODPUT, UNFAIR, QUEUE), TITLE),
     facts=(
         (LOSSY, f"table 6.2's 64 pairs, 100 Gbit/s, 160 ns a link; {BUFFER} a port and no pauses"),
         (LEAF_SPINE, "24 hosts, 2 leaves, 2 spines at 100 Gbit/s (preset acc24a); 9 MB a switch; PFC with FDCC's rule"),

@@ -16,7 +16,7 @@ import numpy as np
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.progress import Progress
-from dc_gym.base.stats import Estimate, paired
+from dc_gym.base.stats import paired
 from dc_gym.benchmarks.studies.learning import acc_labs
 from dc_gym.benchmarks.studies.learning.acc_labs import ACTIONS, BEST, CHANCE, RIVALS, SECN, STATIC, UNTRAINED, Kept, Rewards
 from dc_gym.benchmarks.studies.learning.common import Method
@@ -46,7 +46,6 @@ MEASURES = {each: Measure(each, f"reward, {each}", digits=4) for each in (*CASES
 
 
 def drawn(case: str, number: int) -> Scenario:
-    """Returns a held-out scenario."""
     for again in range(1000):
         found = scenarios.drawn(0, "held out", case, number, again)
         if case in (MIX, found.kind):
@@ -96,16 +95,12 @@ def with_oracles(evidence: Evidence) -> Evidence:
     return replace(evidence, variants={**evidence.variants, SINGLE: made, BEST: best})
 
 
-def difference(evidence: Evidence, case: str, one: str, other: str) -> Estimate | None:
-    """Returns how much more one earned than the other, paired by scenario."""
-    return paired(dict(evidence.values(other, case)), dict(evidence.values(one, case)))
-
-
 def better(case: str, rival: str) -> Criterion:
     """Returns the criterion that 4/5 of the nets earn more than a rival, with an interval that excludes 0."""
 
     def judge(evidence: Evidence) -> Outcome:
-        gains = [found for name in NETS if name in evidence.variants and (found := difference(evidence, case, name, rival))]
+        other, nets = dict(evidence.values(rival, case)), [name for name in NETS if name in evidence.variants]
+        gains = [found for name in nets if (found := paired(other, dict(evidence.values(name, case))))]
         if not gains or any(gain.half is None for gain in gains):
             return bounded(None, "one scenario has no interval")
         won = sum(gain.mean > 0 and gain.differs_from_0 for gain in gains)

@@ -39,7 +39,6 @@ def secn_template(rate_bps: int = USUAL_BPS) -> Template:
 
 
 def secn(rate_bps: int = USUAL_BPS) -> dict[str, Contestant]:
-    """Returns SECN1 and SECN2 at a rate."""
     template = secn_template(rate_bps)
     return {name: constant(template, number) for number, name in enumerate(SECN)}
 

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,25 +26,9 @@ from dc_gym.methods.acc.scenarios import lab_spec
 from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
 from dc_gym.nets.acc_template import DEPLOYED, Template, told
 from dc_gym.spec import Spec
-from dc_gym.study import (
-    Claim,
-    Criterion,
-    Evidence,
-    Measure,
-    Outcome,
-    Study,
-    StudyOptions,
-    Variant,
-    VariantEvidence,
-    Verdict,
-    bounded,
-    collect,
-    drawing,
-)
+from dc_gym.study import Evidence, Measure, Study, StudyOptions, Variant, VariantEvidence, collect, drawing
+from dc_gym.study.claims import Claim, Criterion, Outcome, Verdict, bounded
 from dc_gym.topologies.ecmp import draw
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NET = "ACC"
 SEEDS, SLOTS = 3, 30
@@ -75,7 +59,6 @@ class OracleCase:
     over: str = "DCQCN"
 
     def spec(self, template: Template, duration_ns: int, seed: int) -> Spec:
-        """Returns the spec of a lab."""
         own = OVER[self.over]
         links = {"rate": f"{self.rate_bps}bit/s", "delay": "580ns", "marking": "secn1"}
         data = {
@@ -119,19 +102,19 @@ def rows(options: StudyOptions, progress: Progress) -> Rewards:
     return found
 
 
-def mean(values: Mapping[int, float]) -> float:
-    return float(np.mean([*values.values()]))
+def mean(evidence: Evidence, name: str, case: str) -> float:
+    return float(np.mean([*evidence.values(name, case).values()]))
 
 
 def best_action(evidence: Evidence, case: str) -> str:
     """Returns the single action that earns most over the seeds of a case."""
-    return max(STATIC, key=lambda name: mean(evidence.values(name, case)))
+    return max(STATIC, key=lambda name: mean(evidence, name, case))
 
 
 def with_oracle(evidence: Evidence) -> Evidence:
     if not all(name in evidence.variants for name in STATIC):
         return evidence
-    best = acc_labs.best_of(evidence, lambda rows: max(rows.values(), key=mean))
+    best = acc_labs.best_of(evidence, lambda rows: max(rows.values(), key=lambda row: np.mean([*row.values()])))
     return replace(evidence, variants={**evidence.variants, BEST: best})
 
 
@@ -143,7 +126,7 @@ def gain(evidence: Evidence, cases: Sequence[str], rival: str) -> Estimate | Non
 
 def share(evidence: Evidence, case: str, rival: str) -> str:
     """Returns what share of the oracle's gain over a rival the net gains, in words."""
-    possible = mean(evidence.values(BEST, case)) - mean(evidence.values(rival, case))
+    possible = mean(evidence, BEST, case) - mean(evidence, rival, case)
     own = gain(evidence, [case], rival)
     assert own is not None
     if possible < LITTLE:
@@ -179,18 +162,19 @@ def better(over: str, rival: str) -> Criterion:
 
 
 LESS = Measure("less", "reward less that of the oracle", digits=4)
+DRAWN = (NET, *SECN, CHANCE)
+DRAWN_BY_CASE = {case: {who: f"{case}, {who}" for who in DRAWN} for case in CASES}
+TITLE = "ACC and static markings in cases that no training had"
 
 
-def figure(evidence: Evidence) -> Figure:
-    """Draws by case what the net and its rivals earn less than the oracle."""
+def beside_the_oracle(evidence: Evidence) -> Evidence:
+    """Returns by case what the net and its rivals earn less than the oracle."""
     made = {}
-    for case, who in product(CASES, (NET, *SECN, CHANCE)):
+    for case, who in product(CASES, [who for who in DRAWN if who in evidence.variants]):
         best, mine = evidence.values(BEST, case), evidence.values(who, case)
         less = {seed: value - best[seed] for seed, value in mine.items() if seed in best}
-        color = evidence.variants[who].color if who in evidence.variants else ""
-        made[f"{case}, {who}"] = VariantEvidence(f"{case}, {who}", who, color, {LESS.name: less})
-    rows = {case: {who: f"{case}, {who}" for who in (NET, *SECN, CHANCE)} for case in CASES}
-    return drawing.grid(Evidence(made), rows, (LESS,), "ACC and static markings in cases that no training had")
+        made[f"{case}, {who}"] = VariantEvidence(f"{case}, {who}", who, evidence.variants[who].color, {LESS.name: less})
+    return Evidence(made)
 
 
 STUDY = Study(
@@ -204,7 +188,7 @@ STUDY = Study(
         Claim(f"{over}: more reward than {rival}", "ours: the net is of use in other networks", (better(over, rival),), ours=True)
         for over, rival in product(OVER, (*SECN, CHANCE))
     ],
-    draw=figure,
+    draw=lambda evidence: drawing.grid(beside_the_oracle(evidence), DRAWN_BY_CASE, (LESS,), TITLE),
     facts=[("Labs", f"{SLOTS} decision times of the deployed template each")],
     collect=collect.FunctionRows(rows),
 )

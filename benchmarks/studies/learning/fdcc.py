@@ -10,15 +10,15 @@ shares make up for it.)
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import DCQCN, FDCC, HPCC, PAUSES, RLCC, TIMELY, UNFINISHED
-from dc_gym.benchmarks.studies.fdcc.n_to_one import OWN_GOODPUT, UNFAIR, Traffic
+from dc_gym.benchmarks.studies.fdcc.n_to_one import OWN_GOODPUT, SCALE, UNFAIR
 from dc_gym.benchmarks.studies.learning.common import AfterTraining, Method, most
 from dc_gym.methods.fdcc.presets import FdccTrainingSettings
-from dc_gym.study import Claim, Evidence, Measure, Study
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Study
 
 COUNTS, LINKS, PAIRS, ENOUGH = (4, 16, 64, 256), 3, 64, 3 / 5
 CROWDED = (64, 256)
@@ -26,79 +26,59 @@ CROWDED = (64, 256)
 RIVALS = (DCQCN, TIMELY, HPCC, RLCC)
 LEAST_OWN_GOODPUT, NEAR = 0.95, 1e-3
 NETWORK = {**common.DUMBBELL, **n_to_one.SCALED}
+PATH = {"links": LINKS, "scale": SCALE}
+BY_SEED = {FDCC: {"nic.policy": "seed-{seed}/policy.npz"}}
 VARIANTS = [
-    replace(
-        n_to_one.variant(who, Traffic(flows, PAIRS, n_to_one.SCALE), NETWORK),
-        given={"links": LINKS, "scale": n_to_one.SCALE},
-        by_seed={"nic.policy": "seed-{seed}/policy.npz"} if who == FDCC else {},
-    )
+    n_to_one.variant(who, flows, PAIRS, NETWORK, given=PATH, by_seed=BY_SEED.get(who, {}))
     for flows in COUNTS
     for who in (*RIVALS, FDCC)
 ]
 
 
-def full_line(evidence: Evidence, seed: int, flows: int) -> bool:
-    return _of(evidence, FDCC, flows, OWN_GOODPUT, seed, 0.0) >= LEAST_OWN_GOODPUT
+def fair(flows: int, mine: float, least: float) -> bool:
+    return mine < least or (flows not in CROWDED and mine <= least + NEAR)
 
 
-def all_end(evidence: Evidence, seed: int, flows: int) -> bool:
-    return not _of(evidence, FDCC, flows, UNFINISHED, seed)
-
-
-def fair(evidence: Evidence, seed: int, flows: int) -> bool:
-    mine, *rivals = (_of(evidence, who, flows, UNFAIR, seed) for who in (FDCC, DCQCN, TIMELY))
-    return mine < min(rivals) or (flows not in CROWDED and mine <= min(rivals) + NEAR)
-
-
-def quiet(evidence: Evidence, seed: int, flows: int) -> bool:
-    mine, *rivals = (_of(evidence, who, flows, PAUSES, seed) for who in (FDCC, DCQCN, RLCC))
-    return mine <= min(rivals)
-
-
-def everything(evidence: Evidence, seed: int, flows: int) -> bool:
-    """Returns whether a seed's policy passes with all numbers of flows."""
-    return all(holds(evidence, seed, each) for each in COUNTS for holds, *_ in REQUIRED.values())
-
-
-def _of(evidence: Evidence, who: str, flows: int, measure: Measure, seed: int, unknown: float = math.inf) -> float:
-    """Returns a value; flows that do not end leave some unknown."""
-    return evidence.values(n_to_one.name(who, flows), measure.name).get(seed, unknown)
-
-
-REQUIRED = {
-    "The line is full": (full_line, (), OWN_GOODPUT),
-    "All flows end": (all_end, (), UNFINISHED),
+REQUIRED: Mapping[str, tuple[Callable[[int, float, float], bool], tuple[str, ...], Measure]] = {
+    "The line is full": (lambda flows, mine, least: LEAST_OWN_GOODPUT <= mine < math.inf, (), OWN_GOODPUT),
+    "All flows end": (lambda flows, mine, least: not mine, (), UNFINISHED),
     "As fair as DCQCN and TIMELY, and fairer from 64 flows on": (fair, (DCQCN, TIMELY), UNFAIR),
-    "No more pauses than with DCQCN and RL-CC": (quiet, (DCQCN, RLCC), PAUSES),
+    "No more pauses than with DCQCN and RL-CC": (lambda flows, mine, least: mine <= least, (DCQCN, RLCC), PAUSES),
 }
-ALL = {**REQUIRED, "A seed passes everything": (everything, RIVALS, UNFINISHED)}
+"""Conditions on the number of flows, FDCC's value of a measure, and the least of some rivals."""
+EVERYTHING = "A seed passes everything"
+
+
+def passes(evidence: Evidence, seed: int, text: str, flows: int) -> bool:
+    """Returns whether a seed's policy meets a condition; flows that do not end leave some values unknown."""
+    holds, rivals, measure = REQUIRED[text]
+    mine, *others = (evidence.values(n_to_one.name(who, flows), measure.name).get(seed, math.inf) for who in (FDCC, *rivals))
+    return holds(flows, mine, min(others, default=math.inf))
+
+
+def passes_all(evidence: Evidence, seed: int) -> bool:
+    return all(passes(evidence, seed, text, flows) for text in REQUIRED for flows in COUNTS)
+
+
+def criterion(text: str, flows: int) -> Criterion:
+    """Returns the criterion that enough seeds meet a condition."""
+    rivals, measure = REQUIRED[text][1:] if text in REQUIRED else (RIVALS, UNFINISHED)
+    about = tuple(n_to_one.name(who, flows) for who in (FDCC, *rivals))
+    holds = partial(passes, text=text, flows=flows) if text in REQUIRED else passes_all
+    return most(about, f"{flows} flows: {text}", ENOUGH, holds, measure.name)
+
+
 STUDY = Study(
     title="FDCC's policies, trained in a fluid model, in incasts of 4 to 256 flows",
     variants=VARIANTS,
     measures=n_to_one.MEASURES,
     measure=n_to_one.measure,
     claims=[
-        Claim(
-            text,
-            "ours: it has learned what FDCC is for",
-            tuple(
-                most(
-                    tuple(n_to_one.name(who, flows) for who in (FDCC, *rivals)),
-                    f"{flows} flows: {text}",
-                    ENOUGH,
-                    partial(holds, flows=flows),
-                    measure.name,
-                )
-                for flows in (COUNTS if holds is not everything else COUNTS[-1:])
-            ),
-            ours=True,
-        )
-        for text, (holds, rivals, measure) in ALL.items()
+        Claim(text, "ours: it has learned what FDCC is for", tuple(criterion(text, each) for each in counts), ours=True)
+        for text, counts in {**dict.fromkeys(REQUIRED, COUNTS), EVERYTHING: COUNTS[-1:]}.items()
     ],
     identities=common.nothing_dropped(VARIANTS),
-    draw=lambda evidence: n_to_one.figure(
-        evidence, {"": COUNTS}, measures=n_to_one.PRINTED, title="FDCC as trained, beside its rivals"
-    ),
+    draw=n_to_one.figure({"": COUNTS}, n_to_one.PRINTED, "FDCC as trained, beside its rivals"),
     facts=common.facts("a dumbbell of 64 pairs at a tenth of the rate", n_to_one.TRAFFIC),
     collect=AfterTraining(Method("fdcc", "--episodes", FdccTrainingSettings().episodes), lambda seed: {f"seed-{seed}": ()}),
     trains=True,

@@ -7,21 +7,20 @@ Policies run on one bottleneck (methods/rlcc/bottleneck.py) with 2 to 128 flows,
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from dc_gym.benchmarks.studies.learning.common import AfterTraining, Method
 from dc_gym.methods.rlcc.bottleneck import BASE_NS, BUFFER_BYTES, LINE_BPS, PAYLOAD_SHARE, START_GAP_S
 from dc_gym.methods.rlcc.on_lab import USUAL
-from dc_gym.nets.decision import Scaling
 from dc_gym.records.results import Result, number
-from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, collect, less_than, more_than, series, theory
-from dc_gym.study.claims import between
+from dc_gym.study import Claim, Criterion, Measure, Study, Variant, between, collect, less_than, more_than, series, theory
 
 SENDERS = 8
 SETTLED_MS = {2: 400, 8: 400, 32: 600, 128: 1000}
 """Settling time in ms by the number of flows; nothing before it is measured."""
 MEASURED_MS, NEAR = 200, 0.1
-NETS = {"mlp": ("nic.policy", "mlp-{seed}/policy.npz", "#332288"), "lstm": ("nic.policy", "lstm-1/policy.npz", "#CC6677")}
+NETS = {"mlp": ("mlp-{seed}/policy.npz", "#332288"), "lstm": ("lstm-1/policy.npz", "#CC6677")}
 INFLATION = Measure("inflation", "RTT inflation", digits=4)
 GOODPUT = Measure("goodput", "goodput (of the line)", digits=4)
 UTILIZATION = Measure("utilization", "utilization (%)", 100, 4)
@@ -72,12 +71,12 @@ def name(net: str, flows: int) -> str:
     return f"{net}, {flows} flows"
 
 
-def lines(evidence: Evidence, colors: dict[str, str], counts: tuple[int, ...], title: str) -> Any:
-    """Draws inflation, goodput and fairness over the number of flows."""
-    shown = [VariantLine(net, color, {float(each): name(net, each) for each in counts}) for net, color in colors.items()]
-    return series.figure(evidence, shown, (INFLATION, GOODPUT, JAIN), "flows", title)
+def near_law(net: str, flows: int) -> Criterion:
+    law = theory.EQ_2(flows)
+    return between(name(net, flows), INFLATION, (1 - NEAR) * law, (1 + NEAR) * law)
 
 
+lines = partial(series.over, name=name, columns=(INFLATION, GOODPUT, JAIN), xlabel="flows")
 ALL = [(net, flows) for net in NETS for flows in SETTLED_MS]
 STUDY = Study(
     title="Networks trained on labs from random weights, beside eq. 2",
@@ -87,37 +86,26 @@ STUDY = Study(
         Variant(
             name(net, flows),
             keys(net, flows, SETTLED_MS[flows], MEASURED_MS),
-            NETS[net][2],
+            color,
             paper={INFLATION.name: theory.EQ_2(flows)},
-            by_seed={NETS[net][0]: NETS[net][1]},
+            by_seed={"nic.policy": policy},
         )
-        for net, flows in ALL
+        for net, (policy, color) in NETS.items()
+        for flows in SETTLED_MS
     ],
     files={f"{flows}-flows.csv": flows_file(flows) for flows in SETTLED_MS},
     measures=MEASURES,
     measure=measure,
     seeds=3,
     claims=[
-        Claim(
-            f"{net}: RTT inflation is that of eq. 2",
-            "RL-CC, eq. 2",
-            tuple(
-                between(name(net, flows), INFLATION, (1 - NEAR) * law, (1 + NEAR) * law)
-                for flows in SETTLED_MS
-                for law in [float(Scaling().inflation(flows))]
-            ),
-        )
-        for net in NETS
-    ]
-    + [
+        *(
+            Claim(f"{net}: RTT inflation is that of eq. 2", "RL-CC, eq. 2", tuple(near_law(net, flows) for flows in SETTLED_MS))
+            for net in NETS
+        ),
         Claim(
             "The line is full and shared equally",
             "ours: 90 % of it with probes, Jain's index above 0.95",
-            tuple(
-                criterion
-                for each in ALL
-                for criterion in (more_than(name(*each), UTILIZATION, 0.9), more_than(name(*each), JAIN, 0.95))
-            ),
+            tuple(more_than(name(*each), *bound) for each in ALL for bound in ((UTILIZATION, 0.9), (JAIN, 0.95))),
             ours=True,
         ),
         Claim(
@@ -127,7 +115,7 @@ STUDY = Study(
             ours=True,
         ),
     ],
-    draw=lambda evidence: lines(evidence, {net: each[2] for net, each in NETS.items()}, tuple(SETTLED_MS), "Trained on labs"),
+    draw=lines({net: color for net, (_, color) in NETS.items()}, tuple(SETTLED_MS), title="Trained on labs"),
     facts=[("Bottleneck", "8 senders on a switch, 10 Gbit/s, 25 us a link; flows begin at line rate, 0.5 ms apart")],
     collect=AfterTraining(
         Method("rlcc", "--updates", USUAL["mlp"].updates),

@@ -15,8 +15,7 @@ from dc_gym.methods.rlcc import distil
 from dc_gym.methods.rlcc.bottleneck import SHORT_BUFFER_BYTES
 from dc_gym.methods.rlcc.distil import Distillation
 from dc_gym.nets import nic_policy
-from dc_gym.study import Claim, Evidence, Measure, Study, Variant, theory
-from dc_gym.study.claims import between
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, between, theory
 from dc_gym.study.model import Files
 
 NETWORK, TREES = "network", (10, 20, 40)
@@ -40,26 +39,22 @@ def policies(seeds: Sequence[int]) -> Files:
 def with_ratios(evidence: Evidence) -> Evidence:
     """Returns the evidence with the ratios of the trees' goodput and inflation to the network's, by seed."""
     variants = dict(evidence.variants)
-    for who, flows in [(f"{count} trees", flows) for count in TREES for flows in SETTLED_MS]:
-        if (mine := variants.get(name(who, flows))) is None:
+    for who, flows in [(name(f"{count} trees", flows), flows) for count in TREES for flows in SETTLED_MS]:
+        if who not in variants:
             continue
-        of = {each: evidence.values(name(NETWORK, flows), each.name) for each in OF_NETWORK}
-        ratios = {
-            ratio.name: {seed: value / of[each][seed] for seed, value in mine.numbers[each.name].items() if seed in of[each]}
-            for each, (ratio, _) in OF_NETWORK.items()
-        }
-        variants[mine.name] = replace(mine, numbers={**mine.numbers, **ratios})
+        numbers = dict(variants[who].numbers)
+        for each, (ratio, _) in OF_NETWORK.items():
+            of = evidence.values(name(NETWORK, flows), each.name)
+            numbers[ratio.name] = {seed: value / of[seed] for seed, value in numbers[each.name].items() if seed in of}
+        variants[who] = replace(variants[who], numbers=numbers)
     return replace(evidence, variants=variants)
 
 
 def near(count: int) -> Claim:
     source = "RL-CC, section V: at most 10 trees of depth 4" if count == TREES[0] else "ours: more trees come nearer"
-    criteria = [
-        between(name(f"{count} trees", flows), ratio, 1 - within, 1 + within)
-        for flows in SETTLED_MS
-        for ratio, within in OF_NETWORK.values()
-    ]
-    return Claim(f"{count} trees do what their network does", source, tuple(criteria), ours=count != TREES[0])
+    bounds = [(ratio, 1 - within, 1 + within) for ratio, within in OF_NETWORK.values()]
+    criteria = tuple(between(name(f"{count} trees", flows), *each) for flows in SETTLED_MS for each in bounds)
+    return Claim(f"{count} trees do what their network does", source, criteria, ours=count != TREES[0])
 
 
 POLICIES = {NETWORK: ("mlp", "network.npz"), **{f"{count} trees": ("tree", f"trees-{count}.npz") for count in TREES}}
@@ -83,6 +78,6 @@ STUDY = Study(
     derive=with_ratios,
     seeds=1,
     claims=[near(count) for count in TREES],
-    draw=lambda evidence: rlcc.lines(evidence, COLORS, tuple(SETTLED_MS), "Trees and their network"),
+    draw=rlcc.lines(COLORS, tuple(SETTLED_MS), title="Trees and their network"),
     facts=[("Bottleneck", "8 senders on a switch, 10 Gbit/s, 25 us a link, 1.25 MB; flows begin at line rate, 0.5 ms apart")],
 )

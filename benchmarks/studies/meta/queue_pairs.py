@@ -8,15 +8,10 @@ of a ring. The paper gives neither sizes nor numbers of uplinks: 8 MB a host, 4 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from dc_gym.records.results import Result, number
-from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, above, below, collect, series
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dc_gym.study import Claim, Measure, Study, Variant, above, below, collect, series
 
 RACKS, HOSTS_PER_RACK, LINE_BPS, SIZE_BYTES = 4, 4, 100 * 10**9, 8_000_000
 LEAVES = [f"s{rack}" for rack in range(1, RACKS + 1)]
@@ -39,13 +34,9 @@ def name(who: str, queue_pairs: int) -> str:
 
 def flows(queue_pairs: int) -> str:
     """Returns the flows of a step: each host sends SIZE_BYTES to the host of the same place in the next rack."""
-    hosts = RACKS * HOSTS_PER_RACK
-    rows = [
-        f"h{host + 1},h{(host + HOSTS_PER_RACK) % hosts + 1},5001,0,0,{SIZE_BYTES // queue_pairs}"
-        for host in range(hosts)
-        for _ in range(queue_pairs)
-    ]
-    return collect.flow_list(rows)
+    hosts, size_bytes = RACKS * HOSTS_PER_RACK, SIZE_BYTES // queue_pairs
+    pairs = [(host + 1, (host + HOSTS_PER_RACK) % hosts + 1) for host in range(hosts) for _ in range(queue_pairs)]
+    return collect.flow_list(f"h{source},h{to},5001,0,0,{size_bytes}" for source, to in pairs)
 
 
 def measure(result: Result) -> dict[str, float]:
@@ -59,13 +50,6 @@ def measure(result: Result) -> dict[str, float]:
         IMBALANCE.name: float(sent.max() / sent.mean()),
         PAUSES.name: number(result.summary["pauses"]),
     }
-
-
-def draw(evidence: Evidence) -> Figure:
-    lines = [VariantLine(who, COLORS[who], {float(each): name(who, each) for each in QUEUE_PAIRS}) for who in CONTROLLERS]
-    return series.figure(
-        evidence, lines, (THROUGHPUT, IMBALANCE), "queue pairs", "A step of a ring by queue pairs a pair of hosts"
-    )
 
 
 STUDY = Study(
@@ -106,7 +90,9 @@ STUDY = Study(
             (above(name(OFF, 16), name(ON, 16), THROUGHPUT, 0.97),),
         ),
     ],
-    draw=draw,
+    draw=series.over(
+        *(COLORS, QUEUE_PAIRS, name, (THROUGHPUT, IMBALANCE), "queue pairs", "A step of a ring by queue pairs a pair of hosts")
+    ),
     facts=[
         ("Network", "4 racks of 4 hosts, 4 spines, 100 Gbit/s, 600 ns a link; 12 MB a switch, PFC by ACC's rule"),
         ("Traffic", "each host sends 8 MB to the host of the same place in the next rack, over so many queue pairs"),

@@ -9,24 +9,18 @@ frames are conserved.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from dc_gym.records.results import Result
 from dc_gym.spec import without_code
-from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, above, less_than, series
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dc_gym.study import Claim, Measure, Study, Variant, above, less_than, series
 
 LOADS, NETWORKS = (0.3, 0.5, 0.8), {"fattree-k4": {}, "acc24": {"topology.scale": 25}}
 COLORS = {"fattree-k4": "#332288", "acc24": "#D55E00"}
 STATUSES = ("done", "running", "failed", "stopped", "waiting")
 ENDS = ("received_by_hosts", "dropped_by_switches", "under_way", "lost_on_links", "lost_elsewhere")
 """Where a frame that a host sent can be."""
-MEDIAN, TAIL = (
-    Measure("slowdown_p50", "median slowdown", digits=3),
-    Measure("slowdown_p99", "99th percentile of slowdown", digits=3),
-)
+MEDIAN = Measure("slowdown_p50", "median slowdown", digits=3)
+TAIL = Measure("slowdown_p99", "99th percentile of slowdown", digits=3)
 FLOWS, UNFINISHED = Measure("fct_flows", "flows counted"), Measure("fct_unfinished", "of them unfinished")
 IDEAL_ERROR = Measure("ideal_error", "error of interpolated ideals (%)", 100, 2)
 LOST_FLOWS = Measure("lost_flows", "flows that no status accounts for, that failed, or whose bytes did not arrive")
@@ -50,16 +44,12 @@ def name(network: str, load: float) -> str:
     return f"{network}, {load:.0%}"
 
 
-def draw(evidence: Evidence) -> Figure:
-    lines = [VariantLine(each, COLORS[each], {100 * load: name(each, load) for load in LOADS}) for each in NETWORKS]
-    return series.figure(evidence, lines, (MEDIAN, TAIL), "load (%)", "Slowdown of WebSearch under DCTCP", None)
-
-
 VARIANTS = [
     Variant(name(network, load), {"topology.preset": network, **keys, "workload.load": load}, COLORS[network])
     for network, keys in NETWORKS.items()
     for load in LOADS
 ]
+GROWING = tuple(above(name(each, high), name(each, low), TAIL) for each in NETWORKS for low, high in pairwise(LOADS))
 STUDY = Study(
     title="Slowdown of WebSearch at three loads on two networks",
     base={
@@ -79,24 +69,13 @@ STUDY = Study(
     measures=(MEDIAN, TAIL, FLOWS, UNFINISHED, IDEAL_ERROR, LOST_FLOWS, LOST_FRAMES),
     measure=measure,
     seeds=3,
-    claims=[
-        Claim(
-            "Slowdown grows with the load",
-            "ours: queues grow with it",
-            tuple(above(name(each, high), name(each, low), TAIL) for each in NETWORKS for low, high in pairwise(LOADS)),
-            ours=True,
-        ),
-    ],
+    claims=[Claim("Slowdown grows with the load", "ours: queues grow with it", GROWING, ours=True)],
     identities=[
-        criterion
+        less_than(each.name, measure, bound)
         for each in VARIANTS
-        for criterion in (
-            less_than(each.name, LOST_FLOWS, 1),
-            less_than(each.name, LOST_FRAMES, 1),
-            less_than(each.name, IDEAL_ERROR, 0.01),
-        )
+        for measure, bound in ((LOST_FLOWS, 1), (LOST_FRAMES, 1), (IDEAL_ERROR, 0.01))
     ],
-    draw=draw,
+    draw=series.over(COLORS, LOADS, name, (MEDIAN, TAIL), "load (%)", "Slowdown of WebSearch under DCTCP", None, factor=100),
     facts=[
         ("Network", "the preset's; acc24 at a 25th of its rates"),
         ("Traffic", "Poisson, WebSearch scaled to a tenth, 150 ms of starts; flows that start from 10 to 120 ms count"),

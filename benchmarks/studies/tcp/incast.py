@@ -21,22 +21,26 @@ A flow that loses a whole window waits for its retransmission timer: the round t
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dc_gym.base.units import FRAME_BYTES, parse_time_ns
-from dc_gym.figures import kit, styles
+from dc_gym.figures import kit
+from dc_gym.figures.styles import label_of
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, less_than, more_than, series
-from dc_gym.study.claims import between
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Study, Variant, VariantLine, between, less_than, more_than, series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 RATE_BPS, DELAY_NS, ACK_BYTES, MSS_BYTES = 10**9, 25_000, 66, 1448
-SIZE_BYTES, BUFFER_BYTES, K_FRAMES = 64 << 10, 100_000, 20
+SIZE_BYTES, SIZE, BUFFER_BYTES, K_FRAMES = 64 << 10, "64KiB", 100_000, 20
 INITIAL_WINDOW, LEAST_WINDOW, RTO_S = 10, 2, 0.2
 BUFFER = BUFFER_BYTES // FRAME_BYTES
+PIPE = (4 * DELAY_NS * 1e-9 + 2 * (FRAME_BYTES + ACK_BYTES) * 8 / RATE_BPS) * RATE_BPS / (8 * FRAME_BYTES)
+"""Frames that the path holds in a round trip without queueing: four delays, a frame and an ACK on two links."""
+NO_END = {"time.duration": "400ms", "time.warmup": "200ms", "monitor.interval": "1ms"}
 SENDERS, LASTING = (2, 4, 8, 16, 32, 48, 64, 128, 256), (16, 24, 32, 48)
 FULL_BPS = RATE_BPS * MSS_BYTES / FRAME_BYTES
 CUBIC, DCTCP, SLOW, FAST = "cubic", "dctcp", "200ms", "1ms"
@@ -47,27 +51,21 @@ DROPS = Measure("drops", "frames dropped")
 QUEUE, LATE_DROPS = Measure("queue_frames", "mean queue (frames)"), Measure("late_drops", "frames dropped after the warm-up")
 
 
-def pipe_frames() -> float:
-    """Returns what the path holds in a round trip without queueing: four delays, a frame and an ACK on two links."""
-    rtt_s = 4 * DELAY_NS * 1e-9 + 2 * (FRAME_BYTES + ACK_BYTES) * 8 / RATE_BPS
-    return rtt_s * RATE_BPS / (8 * FRAME_BYTES)
-
-
 def first_overflow(frames_a_sender: float, more_frames: float = 0) -> int:
     """Returns the smallest number of senders whose outstanding frames exceed what pipe and buffer hold."""
-    return math.floor((BUFFER + pipe_frames() - more_frames) / frames_a_sender) + 1
+    return math.floor((BUFFER + PIPE - more_frames) / frames_a_sender) + 1
 
 
-def onset(controller: str) -> int:
-    """Returns the smallest number of senders of 64 KiB that lose a frame."""
-    if controller == DCTCP:
-        return first_overflow(INITIAL_WINDOW, K_FRAMES)
-    return first_overflow((math.ceil(SIZE_BYTES / MSS_BYTES) + INITIAL_WINDOW) / 2)
+ONSETS = {
+    CUBIC: first_overflow((math.ceil(SIZE_BYTES / MSS_BYTES) + INITIAL_WINDOW) / 2),
+    DCTCP: first_overflow(INITIAL_WINDOW, K_FRAMES),
+}
+"""The smallest numbers of senders of 64 KiB that lose a frame."""
 
 
 def least_queue_frames(senders: int) -> float:
     """Returns the frames that flows with the smallest window keep queued."""
-    return LEAST_WINDOW * senders - pipe_frames()
+    return LEAST_WINDOW * senders - PIPE
 
 
 def one_timeout_bps(senders: int) -> float:
@@ -96,36 +94,40 @@ def lasting(senders: int) -> str:
     return f"dctcp, {senders} lasting senders"
 
 
-def round_of(controller: str, rto_min: str, senders: int) -> Variant:
-    keys: dict[str, Any] = {"controller.name": controller, "controller.rto_min": rto_min, "topology.hosts": senders + 1}
-    return Variant(name(controller, rto_min, senders), {**keys, "workload.size": f"{SIZE_BYTES >> 10}KiB"}, look(controller)[0])
+def variant(name: str, controller: str, senders: int, keys: Mapping[str, Any], **more: Any) -> Variant:
+    values = {"controller.name": controller, "topology.hosts": senders + 1, **keys}
+    return Variant(name, values, kit.color_of(controller), **more)
 
 
-def look(controller: str) -> tuple[str, str]:
-    known = styles.find(controller)
-    assert known is not None
-    return known.color, known.label
+def fits(senders: int) -> tuple[Criterion, Criterion]:
+    least = least_queue_frames(senders)
+    return between(lasting(senders), QUEUE, least - 1, least + 1), less_than(lasting(senders), LATE_DROPS, 1)
 
 
-TRIED = {each: sorted({*SENDERS, onset(each) - 1, onset(each)}) for each in (CUBIC, DCTCP)}
+def waits_for_one_timer(senders: int) -> Criterion:
+    law_bps = one_timeout_bps(senders)
+    return between(name(CUBIC, SLOW, senders), GOODPUT, 0.85 * law_bps, 1.01 * law_bps)
+
+
+def collapse(controller: str, senders: Iterable[int]) -> tuple[Criterion, ...]:
+    return tuple(less_than(name(controller, SLOW, each), GOODPUT, FULL_BPS / 3) for each in senders)
+
+
+TRIED = {each: sorted({*SENDERS, first - 1, first}) for each, first in ONSETS.items()}
 """Numbers of senders with the usual timer: those of the figure, and those between which drops begin."""
-LINES = [(controller, rto_min) for rto_min in (SLOW, FAST) for controller in (CUBIC, DCTCP)]
+MARKS = {f"{label_of(who)} drops": first for who, first in ONSETS.items()} | {"2 segments each": first_overflow(LEAST_WINDOW)}
+LINES = [(controller, rto_min) for rto_min in (SLOW, FAST) for controller in TRIED]
 
 
 def draw(evidence: Evidence) -> Figure:
-    lines = [
-        VariantLine(
-            f"{look(who)[1]}, RTO at least {rto_min}",
-            look(who)[0],
-            {float(each): name(who, rto_min, each) for each in SENDERS},
-            line="-" if rto_min == SLOW else "--",
-        )
-        for who, rto_min in LINES
-    ]
+    lines = []
+    for who, rto_min in LINES:
+        points = {float(each): name(who, rto_min, each) for each in SENDERS}
+        label, style = f"{label_of(who)}, RTO at least {rto_min}", "-" if rto_min == SLOW else "--"
+        lines.append(VariantLine(label, kit.color_of(who), points, line=style))
 
     def marks(axes: Axes) -> None:
-        told = {f"{look(each)[1]} drops": onset(each) for each in TRIED} | {"2 segments each": first_overflow(LEAST_WINDOW)}
-        for words, senders in told.items():
+        for words, senders in MARKS.items():
             axes.axvline(senders, color=kit.FAINT, linestyle=":", linewidth=1)
             axes.text(senders * 1.03, 330, f"{words}: {senders}", rotation=90, va="center", fontsize=7.5, color=kit.FAINT)
 
@@ -152,51 +154,25 @@ STUDY = Study(
         "monitor.interval": "100ms",
     },
     variants=[
-        *(round_of(who, rto_min, each) for who, rto_min in LINES for each in (TRIED[who] if rto_min == SLOW else SENDERS)),
         *(
-            Variant(
-                lasting(each),
-                {
-                    "controller.name": DCTCP,
-                    "topology.hosts": each + 1,
-                    "time.duration": "400ms",
-                    "time.warmup": "200ms",
-                    "monitor.interval": "1ms",
-                },
-                look(DCTCP)[0],
-                given={"lasting": True},
-            )
-            for each in LASTING
+            variant(name(who, rto_min, each), who, each, {"controller.rto_min": rto_min, "workload.size": SIZE})
+            for who, rto_min in LINES
+            for each in (TRIED[who] if rto_min == SLOW else SENDERS)
         ),
+        *(variant(lasting(each), DCTCP, each, NO_END, given={"lasting": True}) for each in LASTING),
     ],
     measures=(GOODPUT, DROPS, QUEUE, LATE_DROPS),
     measure=measure,
     seeds=3,
     claims=[
-        Claim(
-            "CUBIC collapses from 16 senders on, below a third of the line",
-            VASUDEVAN,
-            tuple(less_than(name(CUBIC, SLOW, each), GOODPUT, FULL_BPS / 3) for each in SENDERS if each >= 16),
-        ),
-        Claim(
-            "With 16 and 32 senders CUBIC waits for one timer",
-            OURS,
-            tuple(
-                between(name(CUBIC, SLOW, each), GOODPUT, 0.85 * one_timeout_bps(each), 1.01 * one_timeout_bps(each))
-                for each in (16, 32)
-            ),
-            ours=True,
-        ),
+        Claim("CUBIC collapses from 16 senders on, below a third of the line", VASUDEVAN, collapse(CUBIC, SENDERS[3:])),
+        Claim("With 16 and 32 senders CUBIC waits for one timer", OURS, tuple(map(waits_for_one_timer, (16, 32))), ours=True),
         Claim(
             "ECN ends the collapse of 8 and 16 senders",
             ALIZADEH,
             tuple(more_than(name(DCTCP, SLOW, each), GOODPUT, 0.8 * FULL_BPS) for each in (8, 16)),
         ),
-        Claim(
-            "DCTCP collapses where two segments each are too many",
-            ALIZADEH,
-            tuple(less_than(name(DCTCP, SLOW, each), GOODPUT, FULL_BPS / 3) for each in LOST),
-        ),
+        Claim("DCTCP collapses where two segments each are too many", ALIZADEH, collapse(DCTCP, LOST)),
         Claim(
             "With a timer of 1 ms nothing collapses",
             VASUDEVAN,
@@ -204,34 +180,23 @@ STUDY = Study(
         ),
         *(
             Claim(
-                f"{look(who)[1]}: drops begin at {onset(who)} senders",
+                f"{label_of(who)}: drops begin at {first} senders",
                 OURS,
-                (less_than(name(who, SLOW, onset(who) - 1), DROPS, 1), more_than(name(who, SLOW, onset(who)), DROPS, 0)),
+                (less_than(name(who, SLOW, first - 1), DROPS, 1), more_than(name(who, SLOW, first), DROPS, 0)),
                 ours=True,
             )
-            for who in TRIED
+            for who, first in ONSETS.items()
         ),
         Claim(
             "Lasting DCTCP flows queue 2 N - P frames, and lose none that fit",
             OURS,
-            tuple(
-                criterion
-                for each in FITS
-                for criterion in (
-                    between(lasting(each), QUEUE, least_queue_frames(each) - 1, least_queue_frames(each) + 1),
-                    less_than(lasting(each), LATE_DROPS, 1),
-                )
-            ),
+            tuple(criterion for each in FITS for criterion in fits(each)),
             ours=True,
         ),
         Claim(
             "Where 2 N - P frames do not fit, the buffer is full and drops",
             ALIZADEH,
-            tuple(
-                criterion
-                for each in FLOODS
-                for criterion in (more_than(lasting(each), QUEUE, 64), more_than(lasting(each), LATE_DROPS, 0))
-            ),
+            tuple(more_than(lasting(each), *bound) for each in FLOODS for bound in ((QUEUE, 64), (LATE_DROPS, 0))),
         ),
     ],
     draw=draw,

@@ -16,33 +16,16 @@ with one flow the senders' links have four times the rate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.units import FRAME_BYTES, parse_time_ns
 from dc_gym.records.results import Result, number
-from dc_gym.study import (
-    Claim,
-    Criterion,
-    Evidence,
-    Measure,
-    Outcome,
-    Study,
-    Variant,
-    VariantLine,
-    bounded,
-    less_than,
-    more_than,
-    series,
-)
-from dc_gym.study.claims import between
+from dc_gym.study import Evidence, Measure, Study, Variant, series
+from dc_gym.study.claims import Claim, Criterion, Outcome, between, bounded, less_than, more_than
 from dc_gym.study.theory import crossing
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ACK_BYTES, RATE_BPS, DELAY_NS, K_PACKETS = 66, 10 * 10**9, 2_500, 60
 FLOWS, FASTER = (1, 2, 4), 4
@@ -53,6 +36,7 @@ UTILIZATION = Measure("utilization", "utilization (%)", 100, 4)
 QUEUE = Measure("queue_packets", "mean queue (packets)")
 AMPLITUDE = Measure("amplitude_packets", "amplitude of the queue (packets)")
 SWING = Measure("swing_packets", "swing of a flow's window (packets)")
+DRAWN = (QUEUE, AMPLITUDE, SWING)
 GOODPUT = Measure("goodput_bps", "goodput (Mbit/s)", 1e-6)
 FILLED = Measure("filled", "mean queue (% of the buffer)", 100, 3)
 SRTT = Measure("srtt_s", "mean srtt (us)", 1e6)
@@ -74,8 +58,7 @@ PAIRS = {
 COLORS = {"nv": "#44AA99", "cubic": "#DDCC77", "dctcp": "#332288"}
 
 
-@dataclass(frozen=True, slots=True)
-class Sawtooth:
+class Sawtooth(NamedTuple):
     """The queue of N synchronized DCTCP flows, in packets (equations above)."""
 
     window: float
@@ -152,6 +135,10 @@ THEORY = {
 SAWTEETH = [of_flows(each) for each in FLOWS]
 
 
+def mean_of(evidence: Evidence, name: str, measure: Measure) -> float:
+    return float(np.mean([*evidence.values(name, measure.name).values()]))
+
+
 def amplitude(flows: int) -> Criterion:
     """Returns the criterion that the amplitude is within 15 % of equation 8, or explained by what the fluid model leaves out.
 
@@ -160,7 +147,7 @@ def amplitude(flows: int) -> Criterion:
     """
 
     def judge(evidence: Evidence) -> Outcome:
-        queue, swing = (float(np.mean([*evidence.values(name, each.name).values()])) for each in (AMPLITUDE, SWING))
+        queue, swing = mean_of(evidence, name, AMPLITUDE), mean_of(evidence, name, SWING)
         explained = abs(swing - predicted / flows) <= 1 and abs(queue - flows * swing) <= 2
         said = f"{name}: {queue:.2f} of {predicted:.2f} packets, a window swings by {swing:.2f} of {predicted / flows:.2f}"
         return bounded(LEAST <= queue / predicted <= MOST or explained, said, sure=True)
@@ -171,14 +158,10 @@ def amplitude(flows: int) -> Criterion:
 
 
 def does_well(rate: str, wanted: bool) -> Criterion:
-    """Returns the criterion that NV's goodput is above 90 % of DCTCP's with a queue below a tenth of the buffer; or not."""
     nv, dctcp = f"nv, {rate}", f"dctcp, {rate}"
 
     def judge(evidence: Evidence) -> Outcome:
-        filled, share, of = (
-            float(np.mean([*evidence.values(who, each.name).values()]))
-            for who, each in ((nv, FILLED), (nv, GOODPUT), (dctcp, GOODPUT))
-        )
+        filled, share, of = (mean_of(evidence, *each) for each in ((nv, FILLED), (nv, GOODPUT), (dctcp, GOODPUT)))
         well = filled < 0.1 and share > 0.9 * of
         return bounded(well is wanted, f"{nv}: {share / of:.1%} of DCTCP's goodput, {filled:.1%} of the buffer filled", sure=True)
 
@@ -186,40 +169,26 @@ def does_well(rate: str, wanted: bool) -> Criterion:
     return Criterion(words, (nv, dctcp), judge, (FILLED.name, GOODPUT.name))
 
 
-def draw(evidence: Evidence) -> Figure:
-    line = VariantLine("DCTCP", COLORS["dctcp"], {float(each): of_flows(each) for each in FLOWS})
-    return series.figure(evidence, [line], (QUEUE, AMPLITUDE, SWING), "flows", "DCTCP's queue and its closed form", None)
+def variant(flows: int) -> Variant:
+    faster = {"topology.rate": "40Gbit/s", "topology.bottleneck_rate": "10Gbit/s"} if flows == 1 else {}
+    theory = THEORY[flows]
+    paper = {QUEUE.name: theory.mean, AMPLITUDE.name: theory.amplitude, SWING.name: theory.amplitude / flows}
+    keys = {**DCTCP, "workload.senders": flows, **faster}
+    return Variant(of_flows(flows), keys, COLORS["dctcp"], paper=paper, given={"sawtooth": True})
 
 
 STUDY = Study(
     title="DCTCP's queue beside its closed form; TCP NV at two rates",
     source=SOURCE,
     variants=[
-        *(
-            Variant(
-                of_flows(each),
-                {
-                    **DCTCP,
-                    "workload.senders": each,
-                    **({"topology.rate": "40Gbit/s", "topology.bottleneck_rate": "10Gbit/s"} if each == 1 else {}),
-                },
-                COLORS["dctcp"],
-                paper={
-                    QUEUE.name: THEORY[each].mean,
-                    AMPLITUDE.name: THEORY[each].amplitude,
-                    SWING.name: THEORY[each].amplitude / each,
-                },
-                given={"sawtooth": True},
-            )
-            for each in FLOWS
-        ),
+        *map(variant, FLOWS),
         *(
             Variant(f"{who}, {rate}", {**keys, "controller.name": who, "workload.kind": "pairs"}, color)
             for rate, keys in PAIRS.items()
             for who, color in COLORS.items()
         ),
     ],
-    measures=(QUEUE, AMPLITUDE, SWING, UTILIZATION, GOODPUT, FILLED, SRTT, JAIN, DROPS),
+    measures=(*DRAWN, UTILIZATION, GOODPUT, FILLED, SRTT, JAIN, DROPS),
     measure=measure,
     seeds=1,
     claims=[
@@ -240,7 +209,9 @@ STUDY = Study(
         Claim("TCP NV does well at 1 Gbit/s", THESIS, (does_well(FAST, wanted=True),)),
     ],
     identities=[less_than(each, DROPS, 1) for each in SAWTEETH],
-    draw=draw,
+    draw=series.over(
+        {"DCTCP": COLORS["dctcp"]}, FLOWS, lambda _, n: of_flows(n), DRAWN, "flows", "DCTCP's queue and its closed form", None
+    ),
     facts=[
         ("DCTCP", f"N senders to one over 10 Gbit/s, K of {K_PACKETS} packets; printed values are the paper's equations"),
         ("TCP NV", "two pairs over a dumbbell of the thesis; it judges by eye, here by goodput and queue"),
