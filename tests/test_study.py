@@ -232,6 +232,7 @@ def test_comments_docstrings_claims_and_styles_change_no_identity(own: Path) -> 
         ('Variant("fast")', 'Variant("fast", color="#ff0000")'),
         ('title="Slow and fast"', 'title="Other words"'),
         ('"goodput (Mbit/s)"', '"goodput (of all flows, Mbit/s)"'),
+        ("MBIT = 1e6", "MBIT = 1e6\nsummary = 1"),  # the name of an attribute that the measure reads
     ):
         changed = loaded(own, change)
         assert identity.of_runs(changed) == identity.of_runs(plain), change

@@ -7,6 +7,7 @@ equal digests in both (carry.py): such pairs are in the lineage, EVIDENCE/lineag
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
 import inspect
@@ -33,6 +34,8 @@ from dc_gym.study.model import Study, StudyOptions
 from dc_gym.study.table import Table
 
 LINEAGE = "lineage.tsv"
+GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
+"""Instructions that read a name of the module; others with names read attributes."""
 OWN_CODE = ("dc_gym.benchmarks.", "dc_gym.study.", "dc_gym.methods.", "dc_gym.figures.timeline", "own.")
 """Modules whose functions are part of what measures. Others are in the environment's fingerprint."""
 OPTIONS = {"full": "full", "cases": "all_cases"}
@@ -155,7 +158,8 @@ def _read_by(value: Any) -> Iterator[tuple[str, Any]]:
         names, codes = each.__globals__, [each.__code__]
         for code in codes:
             codes += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
-            for name in code.co_names:
+            read = {each.argval for each in dis.get_instructions(code) if each.opname in GLOBALS}
+            for name in sorted(read):
                 found = names.get(name)
                 if isinstance(found, types.ModuleType) and found.__name__.startswith(OWN_CODE):
                     yield from ((f"{name}.{part}", getattr(found, part)) for part in code.co_names if hasattr(found, part))
