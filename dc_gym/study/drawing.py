@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 10.4, 1.75, 0.8
 LETTERS = 72
 """Characters of the title per column of panels."""
+LABEL_LETTERS = 130
+"""Characters of the labels below a row of panels."""
 POINTS = 60
 """Number of points of a learning curve; each is a mean over equally many steps."""
 DECADES = 15
@@ -87,7 +89,7 @@ def dot_panels(evidence: Evidence, columns: Sequence[Measure], title: str) -> Fi
             for row, each in enumerate(variants):
                 if each.numbers.get(column.name):
                     _dot(ax, row, each, column)
-            ax.set_xlabel(sentence(column.title))
+            ax.set_xlabel(textwrap.fill(sentence(column.title), LABEL_LETTERS // len(columns)))
         axes[0].set_yticks(range(len(variants)), [each.label for each in variants])
         axes[0].set_ylim(len(variants) - 0.5, -0.5)
         kit.title(canvas, title)

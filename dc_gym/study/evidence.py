@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -101,10 +101,20 @@ class Evidence:
         found = self.variants.get(name)
         return found.numbers.get(measure, {}) if found else {}
 
+    def adding(self, more: Iterable[VariantEvidence]) -> Evidence:
+        """Returns the evidence with more variants, or with others of the same names."""
+        return replace(self, variants={**self.variants, **{each.name: each for each in more}})
+
     def steps(self, name: str) -> int | None:
         """Returns the steps trained; None if the variant does not learn or did not run."""
         found = self.variants.get(name)
         return found.steps if found and found.learning else None
+
+
+def of_seeds(compute: Callable[..., float], *values: Mapping[int, float]) -> dict[int, float]:
+    """Returns what follows from several values of a seed, for each seed that has all of them."""
+    seeds = [seed for seed in values[0] if all(seed in each for each in values)]
+    return {seed: compute(*(each[seed] for each in values)) for seed in seeds}
 
 
 @dataclass(frozen=True, slots=True)
