@@ -91,10 +91,10 @@ def _tails(who: str, measure: Measure, setup: str) -> Iterator[Claim]:
 
 def _claims(who: str, setup: str = "") -> Iterator[Claim]:
     yield from _tails(who, TAIL, setup)
-    ours, *rivals = (name("60 %", each) for each in (who, *RIVALS))
+    ours, middle, most = (name("60 %", each) for each in (who, *RIVALS))
     for what, measure in (("mean queue", QUEUE), ("queue's standard deviation", SPREAD)):
         words = f"60 % load: the {what} is shortest with ACC, and longest with SECN2"
-        yield Claim(words, SOURCE, (below(ours, rivals[0], measure), below(*rivals, measure)), setup)
+        yield Claim(words, SOURCE, (below(ours, middle, measure), below(middle, most, measure)), setup)
 
 
 def measure(result: Result) -> dict[str, float]:
