@@ -25,7 +25,7 @@ from dc_gym.study.claims import (
     less_than,
     more_than,
 )
-from dc_gym.study.evidence import Evidence, Floats, Measure, Track, VariantEvidence, of_seeds
+from dc_gym.study.evidence import Evidence, Floats, Measure, Track, VariantEvidence
 from dc_gym.study.model import Study, StudyOptions, Variant
 from dc_gym.study.series import VariantLine
 
@@ -51,5 +51,4 @@ __all__ = [
     "learned",
     "less_than",
     "more_than",
-    "of_seeds",
 ]

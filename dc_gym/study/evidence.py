@@ -101,14 +101,15 @@ class Evidence:
         found = self.variants.get(name)
         return found.numbers.get(measure, {}) if found else {}
 
-    def adding(self, more: Iterable[VariantEvidence]) -> Evidence:
-        """Returns the evidence with more variants, or with others of the same names."""
-        return replace(self, variants={**self.variants, **{each.name: each for each in more}})
-
     def steps(self, name: str) -> int | None:
         """Returns the steps trained; None if the variant does not learn or did not run."""
         found = self.variants.get(name)
         return found.steps if found and found.learning else None
+
+
+def with_variants(evidence: Evidence, more: Iterable[VariantEvidence]) -> Evidence:
+    """Returns the evidence with more variants, or with others of the same names."""
+    return replace(evidence, variants={**evidence.variants, **{each.name: each for each in more}})
 
 
 def of_seeds(compute: Callable[..., float], *values: Mapping[int, float]) -> dict[int, float]:

@@ -21,7 +21,8 @@ from typing import Any
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import DROPPED, FABRICS, LOSSY, PAUSES, PFC, QUEUE, on, setup_of
 from dc_gym.records.results import Result, number
-from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, above, less_than, more_than, of_seeds, series
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, above, less_than, more_than, series
+from dc_gym.study.evidence import of_seeds, with_variants
 
 TITLE = "The best marking threshold by incast"
 SOURCE = "ACC, figure 1 (text only)"
@@ -89,7 +90,7 @@ def with_best(evidence: Evidence) -> Evidence:
     for setup, incast in product(SETUPS, INCASTS):
         row = Variant(on(incast, setup), {}, COLORS[incast], paper={BEST.name: float(PAPER_KB[incast] * KB)})
         made.append(row.evidence({BEST.name: best(evidence, incast, setup)}))
-    return evidence.adding(made)
+    return with_variants(evidence, made)
 
 
 LINES = [

@@ -35,7 +35,8 @@ from dc_gym.benchmarks.studies.acc.completion import MICE_BYTES, mean
 from dc_gym.figures import kit
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, Variant, below, collect, more_than, of_seeds
+from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, Variant, below, collect, more_than
+from dc_gym.study.evidence import of_seeds, with_variants
 from dc_gym.traffic import sizes
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.kinds import DEFAULT_PORT
@@ -215,7 +216,7 @@ def with_rise(evidence: Evidence) -> Evidence:
         parts = ([evidence.values(each, MEAN[part].name) for each in (name, rival_of(name, BASE))] for part in ("spike", "after"))
         rise = of_seeds(sub, *(of_seeds(truediv, *part) for part in parts))
         made.append(replace(who, numbers={**who.numbers, RISE.name: rise}))
-    return evidence.adding(made)
+    return with_variants(evidence, made)
 
 
 PANELS = {

@@ -17,7 +17,8 @@ from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import LINE_BPS, QUEUE, THROUGHPUT_WEIGHT, USE, port_reward
 from dc_gym.nets.acc_template import LEVEL_BYTES, linear_worth, step_worth
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Variant, VariantLine, above, less_than, of_seeds, series
+from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Variant, VariantLine, above, less_than, series
+from dc_gym.study.evidence import of_seeds, with_variants
 
 TITLE = "Reward by threshold: linear and step D(L)"
 SOURCE = "ACC, figure 17"
@@ -76,7 +77,7 @@ def with_ranges(evidence: Evidence) -> Evidence:
         parts = [of_seeds(lambda whole, use: whole - THROUGHPUT_WEIGHT * use, *row) for row in rows]
         ranges = of_seeds(lambda *each: max(each) - min(each), *parts)
         found.append(Variant(design, color=COLORS[design]).evidence({RANGE.name: ranges}))
-    return evidence.adding(found)
+    return with_variants(evidence, found)
 
 
 LINES = [VariantLine("both rewards of the same runs", COLORS[STEP], {float(each): name(each) for each in THRESHOLDS_KB})]

@@ -22,7 +22,8 @@ from typing import Any
 from dc_gym.benchmarks.studies.acc import common, completion
 from dc_gym.benchmarks.studies.acc.common import CONTESTANTS, FABRICS, LOSSY, PFC, on, setup_of
 from dc_gym.benchmarks.studies.acc.completion import CNPS, LAST_START_MS, MEAN, SLOWDOWN, TIMES, traffic
-from dc_gym.study import Claim, Evidence, Measure, Study, Variant, below, drawing, of_seeds
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, below, drawing
+from dc_gym.study.evidence import of_seeds, with_variants
 
 TITLE = "Completion times by static marking, over those of SECN0"
 SOURCE = "ACC, figure 2 (text only)"
@@ -63,7 +64,7 @@ def with_ratios(evidence: Evidence) -> Evidence:
             times = {of: [evidence.values(each, of) for each in pair] for of in RATIOS}
             ratios = {RATIOS[of].name: of_seeds(truediv, *values) for of, values in times.items()}
             made.append(replace(who, numbers={**who.numbers, **ratios}))
-    return evidence.adding(made)
+    return with_variants(evidence, made)
 
 
 STUDY = Study(

@@ -20,6 +20,7 @@ import numpy as np
 from dc_gym.base.readable import quantity, sentence
 from dc_gym.base.units import parse_time_ns
 from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, VariantEvidence, drawing, measured, trained
+from dc_gym.study.evidence import with_variants
 from dc_gym.study.trained import BASELINES, Setup, TrainedLength, TrainedRuns
 
 THESIS = "iroko-thesis"
@@ -126,7 +127,7 @@ def with_learning(evidence: Evidence, episode_s: float) -> Evidence:
     more = [_part(each, learning(each.name), each.learning, last_tenth) for each in evidence.variants.values() if each.learning]
     rivals = [evidence.variants[name] for name in RIVALS if more and name in evidence.variants]
     more += [_part(each, episode(each.name), each.over_time, first) for each in rivals]
-    return evidence.adding(more)
+    return with_variants(evidence, more)
 
 
 def _part(who: VariantEvidence, name: str, tracks: Mapping[int, Track], chosen: Callable[[Floats], Any]) -> VariantEvidence:
