@@ -60,7 +60,7 @@ def measure(result: Result) -> dict[str, float]:
 
 LINES = [
     VariantLine(each, COLORS[each], {float(hosts): f"{each}, {hosts} hosts" for hosts in HOSTS}, *look)
-    for each, look in {"limited": ("o", "-"), "unlimited": ("s", ":")}.items()
+    for each, look in {"limited": ("o", "-"), "unlimited": (".", ":")}.items()
 ]
 STUDY = Study(
     title=TITLE,
