@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 10.4, 1.75, 0.8
 LETTERS = 72
 """Characters of the title per column of panels."""
+LABEL_LETTERS = 130
+"""Characters of the labels below a row of panels."""
 POINTS = 60
 """Number of points of a learning curve; each is a mean over equally many steps."""
 DECADES = 15
@@ -85,7 +87,7 @@ def dot_panels(evidence: Evidence, columns: Sequence[Measure], title: str) -> Fi
                 values = np.array(list(variants[row].numbers[column.name].values())) * column.factor
                 ax.plot(values, np.full(len(values), row), ".", color=kit.INK, markersize=5, zorder=4)
                 ax.annotate(number(mean), (mean, row), (0, 6), textcoords="offset points", ha="center", fontsize=8)
-            ax.set_xlabel(sentence(column.title))
+            ax.set_xlabel(textwrap.fill(sentence(column.title), LABEL_LETTERS // len(columns)))
         axes[0].set_yticks(range(len(variants)), [each.label for each in variants])
         kit.title(canvas, title)
     return canvas

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -105,6 +105,17 @@ class Evidence:
         """Returns the steps trained; None if the variant does not learn or did not run."""
         found = self.variants.get(name)
         return found.steps if found and found.learning else None
+
+
+def with_variants(evidence: Evidence, more: Iterable[VariantEvidence]) -> Evidence:
+    """Returns the evidence with more variants, or with others of the same names."""
+    return replace(evidence, variants={**evidence.variants, **{each.name: each for each in more}})
+
+
+def of_seeds(compute: Callable[..., float], *values: Mapping[int, float]) -> dict[int, float]:
+    """Returns what follows from several values of a seed, for each seed that has all of them."""
+    seeds = [seed for seed in values[0] if all(seed in each for each in values)]
+    return {seed: compute(*(each[seed] for each in values)) for seed in seeds}
 
 
 @dataclass(frozen=True, slots=True)

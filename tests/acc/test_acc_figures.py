@@ -71,19 +71,19 @@ def goodputs(incast: str, shares: tuple[float, ...]) -> list[VariantEvidence]:
 
 def test_the_best_k_is_the_smallest_that_leaves_enough() -> None:
     found = evidence(*goodputs("8 x 32", (0.5, 0.7, 0.8, 0.94, 0.95, 0.951)))
-    assert figure_1.best(found, "8 x 32").numbers[figure_1.BEST.name] == {1: 500_000, 2: 500_000, 3: 500_000}
+    assert figure_1.best(found, "8 x 32") == {1: 500_000, 2: 500_000, 3: 500_000}
     found = evidence(*goodputs("8 x 32", (0.5, 0.7, 0.8, 0.945, 0.95, 0.951)))
-    assert set(figure_1.best(found, "8 x 32").numbers[figure_1.BEST.name].values()) == {200_000}
+    assert set(figure_1.best(found, "8 x 32").values()) == {200_000}
 
 
 def test_acc_s_claim_is_reproduced_by_what_it_says() -> None:
     rows = [*goodputs("8 x 32", (0.5, 0.7, 0.8, 0.9, 0.95, 0.951)), *goodputs("15 x 8", (0.8, 0.95, 0.951, 0.95, 0.94, 0.9))]
     found = evidence(*rows)
     whole = figure_1.STUDY.derive(found)
-    assert [judge(claim, whole).verdict for claim in figure_1.CLAIMS] == [Verdict.SAME] * 9
+    assert [judge(claim, whole).verdict for claim in figure_1.STUDY.claims] == [Verdict.SAME] * 9
     swapped = {on(one, setup): figure_1.best(found, other, setup) for setup in figure_1.SETUPS for one, other in crossing()}
-    crossed = evidence(*rows, *(VariantEvidence(name, "", "", each.numbers) for name, each in swapped.items()))
-    assert [judge(claim, crossed).verdict for claim in figure_1.CLAIMS] == [Verdict.OPPOSITE] * 9
+    crossed = evidence(*rows, *(contender(name, best_k_bytes=tuple(each.values())) for name, each in swapped.items()))
+    assert [judge(claim, crossed).verdict for claim in figure_1.STUDY.claims] == [Verdict.OPPOSITE] * 9
 
 
 def crossing() -> list[tuple[str, str]]:
@@ -94,7 +94,7 @@ def crossing() -> list[tuple[str, str]]:
 def test_a_finer_list_tells_neighbours_apart() -> None:
     shares = {20: 0.8, 50: 0.93, 60: 0.945, 80: 0.945, 100: 0.95, 200: 0.95, 500: 0.95, 1000: 0.95}
     rows = [contender(figure_1.name("15 x 8", each, figure_1.DEPARTING), goodput=(share,)) for each, share in shares.items()]
-    assert figure_1.best(evidence(*rows), "15 x 8", figure_1.DEPARTING).numbers[figure_1.BEST.name] == {1: 60_000}
+    assert figure_1.best(evidence(*rows), "15 x 8", figure_1.DEPARTING) == {1: 60_000}
 
 
 def test_one_set_up_marks_at_departure(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_completion_times_are_divided_seed_by_seed() -> None:
     for marking, ratio in (("SECN0", 1.0), ("SECN1", 0.5), ("SECN2", 2.0)):
         numbers = found.variants[figure_2.name("WebSearch", marking, PFC)].numbers
         assert all(set(numbers[each.name].values()) == {ratio} for each in figure_2.RATIOS.values())
-    assert figure_2._figure(found).axes
+    assert figure_2.STUDY.draw and len(figure_2.STUDY.draw(found).axes) == len(completion.TIMES)
 
 
 def test_a_lone_flow_takes_its_frames_and_a_round_trip() -> None:
@@ -193,7 +193,7 @@ def test_rdma_and_tcp_have_classes_of_their_own(tmp_path: Path, case: tuple[int,
 
 def test_shorter_runs_are_told(tmp_path: Path) -> None:
     def told(**options: object) -> str:
-        return str(collect.shortfall(figure_1.STUDY, figure_1.VARIANTS, StudyOptions(tmp_path, **options)))
+        return str(collect.shortfall(figure_1.STUDY, figure_1.STUDY.variants, StudyOptions(tmp_path, **options)))
 
     assert told(duration="30ms") == "runs of 30ms instead of 60ms" and told(seeds=1) == "1 seed instead of 5" and not told()
 

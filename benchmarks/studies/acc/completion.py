@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from dc_gym.benchmarks.studies.acc.common import DROPPED, FLOWS, LINE_BPS, PAUSES, UNFINISHED, pauses, reward_of, sampled
 from dc_gym.records.results import Result, number
-from dc_gym.study import Floats, Measure
+from dc_gym.study import Claim, Floats, Measure, below
 from dc_gym.study.collect import wire_bytes
 
 LAST_START_MS, LARGEST = 20, "10MB"
@@ -25,6 +26,7 @@ TIMES = (MEAN, TAIL, MICE, MICE_TAIL, ELEPHANTS)
 SLOWDOWN, CNPS = Measure("slowdown", "mean slowdown", digits=4), Measure("cnps", "CNPs")
 QUEUE = Measure("queue_bytes", "mean queue of a switch port (kB)", 1e-3, 3)
 REWARD = Measure("reward", "ACC's reward", digits=4)
+WORDS = {MEAN: "all, mean", MICE: "mice, mean", MICE_TAIL: "mice, 99th percentile"}
 OF_AGENTS = (*TIMES, QUEUE, REWARD, FLOWS, UNFINISHED, PAUSES, DROPPED)
 """The columns of figures 13 and 14."""
 
@@ -40,6 +42,17 @@ def traffic(distribution: str, load: float, duration_ms: int, last_start_ms: int
         "metrics.cutoff": f"{last_start_ms}ms",
         **sampled(duration_ms, 100, 10),
     }
+
+
+def shorter(
+    title: str, source: str, percents: Mapping[tuple[str, Measure], float], who: str, row: Callable[[str], str] = str
+) -> list[Claim]:
+    """Returns a claim for each percentage by which a paper's completion times are shorter. `row`: returns a rival's row."""
+    words = f"{title}: completion times ({{}}) are shorter than with {{}} (the paper's by {{}} %)"
+    return [
+        Claim(words.format(WORDS[measure], rival, percent), source, (below(who, row(rival), measure),))
+        for (rival, measure), percent in percents.items()
+    ]
 
 
 def alone_ns(size_bytes: np.ndarray) -> Floats:

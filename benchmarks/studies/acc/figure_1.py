@@ -13,8 +13,7 @@ built. The list of K is finer there: without 60 and 80 kB both incasts would hav
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import product
 from typing import Any
@@ -22,19 +21,8 @@ from typing import Any
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import DROPPED, FABRICS, LOSSY, PAUSES, PFC, QUEUE, on, setup_of
 from dc_gym.records.results import Result, number
-from dc_gym.study import (
-    Claim,
-    Evidence,
-    Measure,
-    Study,
-    Variant,
-    VariantEvidence,
-    VariantLine,
-    above,
-    less_than,
-    more_than,
-    series,
-)
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, above, less_than, more_than, series
+from dc_gym.study.evidence import of_seeds, with_variants
 
 TITLE = "The best marking threshold by incast"
 SOURCE = "ACC, figure 1 (text only)"
@@ -45,14 +33,12 @@ DEPARTING = f"{PFC}, marks at departure"
 SETUPS: Mapping[str, Mapping[str, Any]] = {**FABRICS, DEPARTING: {**FABRICS[PFC], "topology.marks_at": "departure"}}
 INCASTS = {"8 x 32": (8, 32), "15 x 8": (15, 8)}
 """Senders, and flows of each."""
-PAPER_KB = {"8 x 32": 500, "15 x 8": 50}
-COLORS = {"8 x 32": "#332288", "15 x 8": "#CC6677"}
+PAPER_KB, COLORS = {"8 x 32": 500, "15 x 8": 50}, {"8 x 32": "#332288", "15 x 8": "#CC6677"}
 LOOKS = {LOSSY: ("o", "-"), PFC: ("s", "--"), DEPARTING: ("^", ":")}
 """Marker and line by set-up."""
 ENOUGH = 0.99
 NEAR = 1.5
-"""A best K counts as the paper's within this factor.
-"""
+"""A best K counts as the paper's within this factor."""
 GOODPUT = Measure("goodput", "goodput (of the line)", digits=3)
 EMPTY = Measure("empty_share", "queue empty (% of the time)", 100, 3)
 BEST = Measure("best_k_bytes", "best K (kB)", 1e-3, 3)
@@ -66,41 +52,13 @@ def thresholds_kb(setup: str) -> tuple[int, ...]:
     return FINER_KB if setup == DEPARTING else THRESHOLDS_KB
 
 
-VARIANTS = tuple(
-    Variant(
-        name(incast, threshold_kb, setup),
-        {
-            **network,
-            "topology.k_bytes": threshold_kb * KB,
-            "workload.senders": senders,
-            "workload.flows": senders * each,
-        },
-        COLORS[incast],
-    )
-    for setup, network in SETUPS.items()
-    for incast, (senders, each) in INCASTS.items()
-    for threshold_kb in thresholds_kb(setup)
-)
-CLAIMS = (
-    *(
-        Claim(
-            f"{incast}: the best K is {wanted} kB (ours: within a factor of {NEAR})",
-            SOURCE,
-            (more_than(on(incast, setup), BEST, wanted * KB / NEAR), less_than(on(incast, setup), BEST, wanted * KB * NEAR)),
-            setup=setup_of(setup),
-        )
-        for setup, (incast, wanted) in product(SETUPS, PAPER_KB.items())
-    ),
-    *(
-        Claim(
-            "Fewer senders with more flows need a higher K",
-            SOURCE,
-            (above(on("8 x 32", setup), on("15 x 8", setup), BEST),),
-            setup=setup_of(setup),
-        )
-        for setup in SETUPS
-    ),
-)
+def _claims(setup: str) -> Iterator[Claim]:
+    for incast, wanted in PAPER_KB.items():
+        words = f"{incast}: the best K is {wanted} kB (ours: within a factor of {NEAR})"
+        who, near = on(incast, setup), (wanted * KB / NEAR, wanted * KB * NEAR)
+        yield Claim(words, SOURCE, (more_than(who, BEST, near[0]), less_than(who, BEST, near[1])), setup_of(setup))
+    higher = above(on("8 x 32", setup), on("15 x 8", setup), BEST)
+    yield Claim("Fewer senders with more flows need a higher K", SOURCE, (higher,), setup_of(setup))
 
 
 def measure(result: Result) -> dict[str, float]:
@@ -116,20 +74,23 @@ def measure(result: Result) -> dict[str, float]:
     }
 
 
-def best(evidence: Evidence, incast: str, setup: str = LOSSY) -> VariantEvidence:
-    """Returns the incast itself as a variant, with its best K of each seed that has all K."""
-    rows = {each: evidence.values(name(incast, each, setup), GOODPUT.name) for each in thresholds_kb(setup)}
-    found = {}
-    for seed in sorted(set.intersection(*(set(values) for values in rows.values()))):
-        largest = max(values[seed] for values in rows.values())
-        found[seed] = float(min(each for each, values in rows.items() if values[seed] >= ENOUGH * largest) * KB)
-    who, paper = on(incast, setup), {BEST.name: PAPER_KB[incast] * float(KB)}
-    return VariantEvidence(who, who, COLORS[incast], {BEST.name: found}, paper=paper)
+def best(evidence: Evidence, incast: str, setup: str = LOSSY) -> dict[int, float]:
+    """Returns the best K of an incast in bytes, for each seed that has all K."""
+    all_kb = thresholds_kb(setup)
+
+    def least(*goodputs: float) -> float:
+        return float(KB * min(each for each, goodput in zip(all_kb, goodputs, strict=True) if goodput >= ENOUGH * max(goodputs)))
+
+    return of_seeds(least, *(evidence.values(name(incast, each, setup), GOODPUT.name) for each in all_kb))
 
 
 def with_best(evidence: Evidence) -> Evidence:
-    found = [best(evidence, incast, setup) for setup in SETUPS for incast in INCASTS]
-    return replace(evidence, variants={**evidence.variants, **{each.name: each for each in found}})
+    """Adds the incasts themselves as variants, with their best K."""
+    made = []
+    for setup, incast in product(SETUPS, INCASTS):
+        row = Variant(on(incast, setup), {}, COLORS[incast], paper={BEST.name: float(PAPER_KB[incast] * KB)})
+        made.append(row.evidence({BEST.name: best(evidence, incast, setup)}))
+    return with_variants(evidence, made)
 
 
 LINES = [
@@ -150,11 +111,20 @@ STUDY = Study(
         "workload.jitter": "100us",
         **common.sampled(60, 20, 1, 20),
     },
-    variants=VARIANTS,
+    variants=[
+        Variant(
+            name(incast, threshold_kb, setup),
+            {**network, "topology.k_bytes": threshold_kb * KB, "workload.senders": senders, "workload.flows": senders * each},
+            COLORS[incast],
+        )
+        for setup, network in SETUPS.items()
+        for incast, (senders, each) in INCASTS.items()
+        for threshold_kb in thresholds_kb(setup)
+    ],
     measures=(GOODPUT, QUEUE, EMPTY, PAUSES, DROPPED, BEST),
     measure=measure,
     derive=with_best,
-    claims=CLAIMS,
+    claims=[claim for setup in SETUPS for claim in _claims(setup)],
     draw=partial(series.figure, series=LINES, columns=(GOODPUT, QUEUE), xlabel="K (kB)", title=TITLE),
     facts=common.FACTS,
     runs="best-k",

@@ -31,8 +31,7 @@ IMAGES_PER_S = {"AlexNet": 2987, "ResNet-50": 219}
 """The speed of one P100 by TensorFlow's benchmarks of 2017 (AlexNet in batches of 512)."""
 DURATION_MS = {"AlexNet": 450, "ResNet-50": 190}
 FASTER = {"SECN1": 7, "SECN2": 12}
-"""The most percent by which the paper's ResNet-50 trains faster with ACC.
-"""
+"""The most percent by which the paper's ResNet-50 trains faster with ACC."""
 SPEED = Measure("images_per_s", "training speed (images/s)", digits=4)
 ITERATION = Measure("iteration_s", "iteration, a quarter of the size (ms)", 1e3, 4)
 PUSH = Measure("push_s", "push (ms)", 1e3, 3)
@@ -57,14 +56,14 @@ VARIANTS = tuple(
     )
     for (model, size_bytes), who in product(PARAMETER_BYTES.items(), (*RIVALS, TRAINED, UNMARKED))
 )
-CLAIMS = tuple(
+CLAIMS = [
     Claim(
         f"{model} trains faster than with {rival}" + (f", by up to {percent} %" if model == "ResNet-50" else ""),
         SOURCE,
         (above(name(model, TRAINED), name(model, rival), SPEED),),
     )
     for model, (rival, percent) in product(PARAMETER_BYTES, FASTER.items())
-)
+]
 
 
 def measure(result: Result, model: str) -> dict[str, float]:

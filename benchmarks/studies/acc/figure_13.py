@@ -11,6 +11,7 @@ what a short queue costs, and what ACC's reward makes of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
 
@@ -25,13 +26,12 @@ LOADS = (60, 75, 90)
 WHO, LIKE_SECN2 = (*RIVALS, TRAINED, EAGER), "like SECN2"
 KEYS = {**CONTESTANTS, LIKE_SECN2: {**CONTESTANTS[EAGER], "controller.constant": 6}}
 """Action 6 of the template marks 20 % at 320 kB and nothing below 80 kB. It has ACC's reward, which SECN2 has not."""
-WORDS = {MEAN: "all, mean", MICE: "mice, mean", MICE_TAIL: "mice, 99th percentile"}
 PAPER_12 = {
     **{("SECN1", MEAN): 5.8, ("SECN2", MEAN): 16.6},
     **{("SECN1", MICE): 5.7, ("SECN1", MICE_TAIL): 15.8, ("SECN2", MICE): 17.3, ("SECN2", MICE_TAIL): 47.5},
 }
-"""By how many percent completion times are shorter with ACC at 90 %.
-"""
+"""By how many percent completion times are shorter with ACC at 90 %."""
+WHOSE = {"mice (mean)": MICE, "mice (99th percentile)": MICE_TAIL, "elephants": ELEPHANTS}
 
 
 def name(load: int, who: str) -> str:
@@ -46,27 +46,17 @@ VARIANTS = tuple(
     )
     for load, who in (*product(LOADS, WHO), (LOADS[-1], LIKE_SECN2))
 )
-CLAIMS = (
-    *(
-        Claim(
-            f"90 %: completion times ({WORDS[measure]}) are shorter than with {rival} (the paper's by {percent} %)",
-            "ACC, figure 12",
-            (below(name(90, TRAINED), name(90, rival), measure),),
-        )
-        for (rival, measure), percent in PAPER_12.items()
-    ),
-    *(
-        Claim(
-            f"At every load of 60 to 90 % the completion times of {whose} are shorter than with {rival}",
-            "ACC, figure 13",
-            tuple(below(name(load, TRAINED), name(load, rival), measure) for load in LOADS),
-        )
-        for rival, (whose, measure) in product(
-            RIVALS, (("mice (mean)", MICE), ("mice (99th percentile)", MICE_TAIL), ("elephants", ELEPHANTS))
-        )
-        if (rival, measure) != ("SECN2", ELEPHANTS)
-    ),
-)
+
+
+def _claims() -> Iterator[Claim]:
+    yield from completion.shorter("90 %", "ACC, figure 12", PAPER_12, name(90, TRAINED), partial(name, 90))
+    for rival, (whose, measure) in product(RIVALS, WHOSE.items()):
+        if (rival, measure) != ("SECN2", ELEPHANTS):
+            words = f"At every load of 60 to 90 % the completion times of {whose} are shorter than with {rival}"
+            criteria = tuple(below(name(load, TRAINED), name(load, rival), measure) for load in LOADS)
+            yield Claim(words, "ACC, figure 13", criteria)
+
+
 LINES = [VariantLine(who, COLORS[who], {float(load): name(load, who) for load in LOADS}) for who in WHO]
 STUDY = Study(
     title=TITLE,
@@ -74,7 +64,7 @@ STUDY = Study(
     variants=VARIANTS,
     measures=completion.OF_AGENTS,
     measure=completion.measure_agents,
-    claims=CLAIMS,
+    claims=[*_claims()],
     draw=partial(series.figure, series=LINES, columns=TIMES, xlabel="load (%)", title=TITLE, base=None),
     facts=common.FACTS,
     runs="websearch",

@@ -11,6 +11,7 @@ that the seed draws. The queue is shown from 5 ms before a burst to 35 ms after 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
 
@@ -33,8 +34,7 @@ BURSTS, PERIOD_MS, BEFORE_MS, AFTER_MS, SAMPLE_US = 3, 40, 5, 10, 50
 SAMPLES, BEFORE_SAMPLES, DRAWN_SAMPLES = PERIOD_MS * 1000 // SAMPLE_US, BEFORE_MS * 1000 // SAMPLE_US, 10
 """Samples of the queue in a window, before a burst in it, and in a point of the figure."""
 LONG_BYTES = 200_000
-"""A queue above it counts as long: ten times the lowest threshold of ACC's template (ours).
-"""
+"""A queue above it counts as long: ten times the lowest threshold of ACC's template (ours)."""
 BEFORE = Measure("before_bytes", "mean queue in the 5 ms before a burst (kB)", 1e-3, 3)
 PEAK = Measure("peak_bytes", "longest queue of a burst (kB)", 1e-3, 4)
 AFTER = Measure("after_bytes", "mean queue in the 10 ms after a burst's begin (kB)", 1e-3, 3)
@@ -58,25 +58,15 @@ def flows(seed: int) -> str:
     return common.flow_list(found)
 
 
-def _shorter(words: str, measure: Measure, ours: bool = True) -> tuple[Claim, ...]:
-    """Returns a claim about each rival: ACC has less of a measure."""
-    return tuple(Claim(words.format(rival), SOURCE, (below(TRAINED, rival, measure),), ours=ours) for rival in RIVALS)
-
-
-CLAIMS = (
-    *_shorter(f"After a burst begins the queue is shorter than with {{}} (mean over {AFTER_MS} ms)", AFTER, ours=False),
-    *_shorter(f"From {AFTER_MS} ms after a burst's begin on the queue is shorter than with {{}} (ours)", LATER),
-    *_shorter(f"A burst makes the queue long for a shorter time than with {{}} (ours: above {LONG_BYTES // 1000} kB)", LONG),
-    *(
-        Claim(
-            f"The throughput is not lower than with {rival} by more than 1 % (ours)",
-            SOURCE,
-            (above(TRAINED, rival, AFTER_FIRST, 0.99),),
-            ours=True,
-        )
-        for rival in RIVALS
-    ),
-)
+def _claims(rival: str) -> Iterator[Claim]:
+    queue = f"the queue is shorter than with {rival}"
+    yield Claim(f"After a burst begins {queue} (mean over {AFTER_MS} ms)", SOURCE, (below(TRAINED, rival, AFTER),))
+    words = f"From {AFTER_MS} ms after a burst's begin on {queue} (ours)"
+    yield Claim(words, SOURCE, (below(TRAINED, rival, LATER),), ours=True)
+    words = f"A burst makes the queue long for a shorter time than with {rival} (ours: above {LONG_BYTES // 1000} kB)"
+    yield Claim(words, SOURCE, (below(TRAINED, rival, LONG),), ours=True)
+    words = f"The throughput is not lower than with {rival} by more than 1 % (ours)"
+    yield Claim(words, SOURCE, (above(TRAINED, rival, AFTER_FIRST, 0.99),), ours=True)
 
 
 def windows(queue: np.ndarray) -> Floats:
@@ -127,7 +117,7 @@ STUDY = Study(
     measures=(BEFORE, PEAK, AFTER, LATER, LONG, BURST, AFTER_FIRST, common.PAUSES),
     measure=measure,
     track=track,
-    claims=CLAIMS,
+    claims=[claim for rival in RIVALS for claim in _claims(rival)],
     draw=partial(drawing.figure, panels=(QUEUE,), title=TITLE),
     facts=common.FACTS,
     runs="burst",

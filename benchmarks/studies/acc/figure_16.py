@@ -16,11 +16,12 @@ no reward, and half of their first decisions are at random, 1 % at the first cha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
+from operator import sub, truediv
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,8 @@ from dc_gym.benchmarks.studies.acc.completion import MICE_BYTES, mean
 from dc_gym.figures import kit
 from dc_gym.figures.axes import log_ticks
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, Variant, VariantEvidence, below, collect, more_than
+from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, Variant, below, collect, more_than
+from dc_gym.study.evidence import of_seeds, with_variants
 from dc_gym.traffic import sizes
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.kinds import DEFAULT_PORT
@@ -161,16 +163,11 @@ SETUPS = {
 """ACC's figure has no offline training, so verdicts on other agents are counted apart."""
 
 
-def _claims(who: str, setup: str) -> Iterable[Claim]:
-    for measure, whose in ((MEAN["after"], ""), (MICE, "mice")):
-        for rival, percent in SHORTER.items():
-            words = f"completion times are shorter than with {rival} (the paper's by {percent} %)"
-            yield Claim(
-                f"From a second after the change on, {words}",
-                SOURCE,
-                (below(who, rival_of(who, rival), measure),),
-                ", ".join(filter(None, (setup, whose))),
-            )
+def _claims(who: str, setup: str) -> Iterator[Claim]:
+    for (measure, whose), (rival, percent) in product(((MEAN["after"], ""), (MICE, "mice")), SHORTER.items()):
+        words = f"completion times are shorter than with {rival} (the paper's by {percent} %)"
+        shorter, setups = below(who, rival_of(who, rival), measure), ", ".join(filter(None, (setup, whose)))
+        yield Claim(f"From a second after the change on, {words}", SOURCE, (shorter,), setups)
     words = "In the first second after the change, completion times over SECN1's are longer than later"
     yield Claim(words, SOURCE, (more_than(who, RISE, 0),), setup)
 
@@ -214,14 +211,12 @@ def track(result: Result) -> Track:
 
 def with_rise(evidence: Evidence) -> Evidence:
     """Adds by how much completion times over SECN1's are longer in the first second after the change than later."""
-    spike, after = MEAN["spike"].name, MEAN["after"].name
-    made = {}
+    made = []
     for name, who in evidence.variants.items():
-        parts = [evidence.values(each, part) for part in (spike, after) for each in (name, rival_of(name, BASE))]
-        seeds = [seed for seed in parts[0] if all(seed in part for part in parts)]
-        rise = {seed: parts[0][seed] / parts[1][seed] - parts[2][seed] / parts[3][seed] for seed in seeds}
-        made[name] = replace(who, numbers={**who.numbers, RISE.name: rise})
-    return replace(evidence, variants=made)
+        parts = ([evidence.values(each, MEAN[part].name) for each in (name, rival_of(name, BASE))] for part in ("spike", "after"))
+        rise = of_seeds(sub, *(of_seeds(truediv, *part) for part in parts))
+        made.append(replace(who, numbers={**who.numbers, RISE.name: rise}))
+    return with_variants(evidence, made)
 
 
 PANELS = {
@@ -229,8 +224,7 @@ PANELS = {
     "Over SECN1's": (OVER_TIME, True),
     "Mice, over SECN1's": (MICE_OVER_TIME, True),
 }
-"""Panels by the title of their axis: what they show, and whether over SECN1's.
-"""
+"""Panels by the title of their axis: what they show, and whether over SECN1's."""
 
 
 def _figure(evidence: Evidence) -> Figure:
@@ -244,9 +238,7 @@ def _figure(evidence: Evidence) -> Figure:
             axes[0].set_title(f"A clock {FASTER[file]} times as fast")
             for ax, (what, is_ratio) in zip(axes, PANELS.values(), strict=True):
                 for who in column:
-                    base = evidence.variants.get(rival_of(who, BASE)) if is_ratio else None
-                    if base or not is_ratio:
-                        _lines(ax, evidence.variants[who], what, base)
+                    _lines(ax, evidence, who, what, is_ratio)
                 for start_ms, _ in PHASES[1:]:
                     ax.axvline(start_ms / 1e3, color="#555555", linewidth=0.8, linestyle=":")
             axes[-1].set_xlabel("Start of the flows, on the paper's clock (s)")
@@ -262,15 +254,15 @@ def _figure(evidence: Evidence) -> Figure:
     return canvas
 
 
-def _lines(ax: Axes, who: VariantEvidence, what: str, base: VariantEvidence | None) -> None:
-    tracks = who.over_time.items()
-    rows = [
-        found.values[what] / base.over_time[seed].values[what] if base else found.values[what] * 1e3 for seed, found in tracks
-    ]
-    x = next(iter(who.over_time.values())).x
-    for row in rows:
-        ax.plot(x, row, color=who.color, linewidth=0.5, alpha=0.6)
-    ax.plot(x, band(np.stack(rows))[0], color=who.color, label=who.label)
+def _lines(ax: Axes, evidence: Evidence, name: str, what: str, is_ratio: bool) -> None:
+    who, base = evidence.variants[name], evidence.variants.get(rival_of(name, BASE))
+    if base or not is_ratio:
+        x = next(iter(who.over_time.values())).x
+        tracks = {seed: found.values[what] for seed, found in who.over_time.items()}
+        rows = [y / base.over_time[seed].values[what] if base and is_ratio else y * 1e3 for seed, y in tracks.items()]
+        for row in rows:
+            ax.plot(x, row, color=who.color, linewidth=0.5, alpha=0.6)
+        ax.plot(x, band(np.stack(rows))[0], color=who.color, label=who.label)
 
 
 STUDY = Study(

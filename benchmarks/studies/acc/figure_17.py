@@ -9,9 +9,7 @@ r = 0.7 txRate / BW + 0.3 D(L), with the mean queue L of each slot of 500 us.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import product
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
 
@@ -19,10 +17,8 @@ from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import LINE_BPS, QUEUE, THROUGHPUT_WEIGHT, USE, port_reward
 from dc_gym.nets.acc_template import LEVEL_BYTES, linear_worth, step_worth
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Variant, VariantEvidence, VariantLine, above, less_than, series
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Variant, VariantLine, above, less_than, series
+from dc_gym.study.evidence import of_seeds, with_variants
 
 TITLE = "Reward by threshold: linear and step D(L)"
 SOURCE = "ACC, figure 17"
@@ -37,12 +33,10 @@ THRESHOLDS_KB = tuple(level // 1000 for level in LEVEL_BYTES)
 LOW_KB, HIGH_KB = 20, 640
 """The thresholds over which rewards are compared. From 1 MB on the queue is a large part of 10 MB, and a linear D tells, too."""
 COMPARED_KB = [each for each in THRESHOLDS_KB if each <= HIGH_KB]
-REWARD = Measure("reward", "reward", digits=4)
 REWARDS = {design: Measure(f"{design}_reward", f"reward, {design} D", digits=4) for design in COLORS}
 RANGE = Measure("range", f"range of D's part, K {LOW_KB} to {HIGH_KB} kB", digits=3)
 ALIKE = 0.015
-"""Thresholds are alike if D's part differs by less: a twentieth of its weight. Ours.
-"""
+"""Thresholds are alike if D's part differs by less: a twentieth of its weight. Ours."""
 
 
 def name(threshold_kb: int) -> str:
@@ -77,28 +71,16 @@ def measure(result: Result) -> dict[str, float]:
 
 def with_ranges(evidence: Evidence) -> Evidence:
     """Adds both designs as variants, with the range of D's part over the thresholds for each seed."""
-    found = {}
+    found = []
     for design, reward in REWARDS.items():
         rows = [(evidence.values(name(each), reward.name), evidence.values(name(each), USE.name)) for each in COMPARED_KB]
-        parts = [{seed: value - THROUGHPUT_WEIGHT * use[seed] for seed, value in values.items()} for values, use in rows]
-        seeds = sorted(set.intersection(*map(set, parts)))
-        by_seed = {seed: max(part[seed] for part in parts) - min(part[seed] for part in parts) for seed in seeds}
-        found[design] = VariantEvidence(design, design, COLORS[design], {RANGE.name: by_seed})
-    return replace(evidence, variants={**evidence.variants, **found})
+        parts = [of_seeds(lambda whole, use: whole - THROUGHPUT_WEIGHT * use, *row) for row in rows]
+        ranges = of_seeds(lambda *each: max(each) - min(each), *parts)
+        found.append(Variant(design, color=COLORS[design]).evidence({RANGE.name: ranges}))
+    return with_variants(evidence, found)
 
 
-def _figure(evidence: Evidence) -> Figure:
-    """Draws the rewards of both designs as one measure."""
-    lines = {design: {float(each): f"{design}, {name(each)}" for each in THRESHOLDS_KB} for design in COLORS}
-    drawn = {
-        own: VariantEvidence(own, own, color, {REWARD.name: evidence.values(name(each), REWARDS[design].name)})
-        for (design, color), each in product(COLORS.items(), THRESHOLDS_KB)
-        for own in [lines[design][each]]
-    }
-    looks = [VariantLine(f"{design} D", COLORS[design], points) for design, points in lines.items()]
-    return series.figure(Evidence(drawn), looks, (REWARD,), "K (kB)", TITLE)
-
-
+LINES = [VariantLine("both rewards of the same runs", COLORS[STEP], {float(each): name(each) for each in THRESHOLDS_KB})]
 STUDY = Study(
     title=TITLE,
     source=SOURCE,
@@ -116,7 +98,7 @@ STUDY = Study(
     measure=measure,
     derive=with_ranges,
     claims=CLAIMS,
-    draw=_figure,
+    draw=partial(series.figure, series=LINES, columns=tuple(REWARDS.values()), xlabel="K (kB)", title=TITLE),
     facts=common.FACTS,
     runs="reward-design",
 )

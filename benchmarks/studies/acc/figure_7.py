@@ -13,6 +13,7 @@ same net in a switch that learns.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
 
@@ -33,11 +34,8 @@ LOADS = {"20 %": 0.2, "60 %": 0.6}
 LAST_START_MS, TAIL_MS = {"20 %": 6000, "60 %": 2000}, 200
 """How long messages start, so that both loads have as many, and the time in which the last ones end."""
 WHO = (*RIVALS, TRAINED, LEARNING)
-PAPER_KB = {"SECN1": (20.4, 49.6), "SECN2": (37.5, 109.3), TRAINED: (5.6, 13.3), LEARNING: (5.6, 13.3)}
-"""The queue at 60 %: mean and standard deviation."""
 SHORTER = {"20 %": 1.5, "60 %": 2.0}
-"""The least factor by which the paper's tail is shorter; the largest is 3 and 7.
-"""
+"""The least factor by which the paper's tail is shorter; the largest is 3 and 7."""
 TAIL = Measure("small_p99_s", "99th percentile up to 10 kB (us)", 1e6, 3)
 FAR_TAIL = Measure("small_p999_s", "99.9th percentile up to 10 kB (us)", 1e6, 3)
 SMALL = Measure("small_s", "mean up to 10 kB (us)", 1e6, 3)
@@ -45,6 +43,8 @@ LARGE = Measure("large_s", "mean from 1 MB on (ms)", 1e3, 3)
 SPREAD = Measure("queue_sd_bytes", "standard deviation of the queue (kB)", 1e-3, 3)
 GOODPUT = Measure("goodput_bps", "goodput (Gbit/s)", 1e-9, 4)
 MESSAGES = Measure("messages", "messages")
+PAPER_BYTES = {"SECN1": (20.4e3, 49.6e3), "SECN2": (37.5e3, 109.3e3), TRAINED: (5.6e3, 13.3e3), LEARNING: (5.6e3, 13.3e3)}
+"""The queue at 60 %: mean and standard deviation."""
 
 
 def name(load: str, who: str) -> str:
@@ -74,41 +74,27 @@ VARIANTS = tuple(
         name(load, who),
         {**CONTESTANTS[who], **common.sampled(LAST_START_MS[load] + TAIL_MS, 50, 20)},
         COLORS[who],
-        paper=dict(zip((QUEUE.name, SPREAD.name), (1e3 * each for each in PAPER_KB[who]), strict=True)) if load == "60 %" else {},
+        paper=dict(zip((QUEUE.name, SPREAD.name), PAPER_BYTES[who], strict=True)) if load == "60 %" else {},
         by_seed={"workload.file": file_of(load)},
     )
     for load, who in product(LOADS, WHO)
 )
 
 
-def _tails(who: str, measure: Measure, setup: str) -> tuple[Claim, ...]:
-    words = "{} load: the tail of messages up to 10 kB is {} with {}"
-    plain = tuple(
-        Claim(words.format(load, "shorter than", rival), SOURCE, (below(name(load, who), name(load, rival), measure),), setup)
-        for load, rival in product(SHORTER, RIVALS)
-    )
-    return plain + tuple(
-        Claim(
-            words.format(load, f"at least {factor:g} times as short as", rival),
-            SOURCE,
-            (below(name(load, who), name(load, rival), measure, round(1 / factor, 3)),),
-            setup,
-        )
-        for (load, factor), rival in product(SHORTER.items(), RIVALS)
-    )
+def _tails(who: str, measure: Measure, setup: str) -> Iterator[Claim]:
+    for (load, factor), rival in product(SHORTER.items(), RIVALS):
+        words, rows = f"{load} load: the tail of messages up to 10 kB is {{}} {rival}", (name(load, who), name(load, rival))
+        yield Claim(words.format("shorter than with"), SOURCE, (below(*rows, measure),), setup)
+        times = f"at least {factor:g} times as short as with"
+        yield Claim(words.format(times), SOURCE, (below(*rows, measure, round(1 / factor, 3)),), setup)
 
 
-def _claims(who: str, setup: str = "") -> tuple[Claim, ...]:
-    order = [name("60 %", each) for each in (who, *RIVALS)]
-    return _tails(who, TAIL, setup) + tuple(
-        Claim(
-            f"60 % load: the {what} is shortest with ACC, and longest with SECN2",
-            SOURCE,
-            (below(order[0], order[1], measure), below(order[1], order[2], measure)),
-            setup,
-        )
-        for what, measure in (("mean queue", QUEUE), ("queue's standard deviation", SPREAD))
-    )
+def _claims(who: str, setup: str = "") -> Iterator[Claim]:
+    yield from _tails(who, TAIL, setup)
+    ours, middle, most = (name("60 %", each) for each in (who, *RIVALS))
+    for what, measure in (("mean queue", QUEUE), ("queue's standard deviation", SPREAD)):
+        words = f"60 % load: the {what} is shortest with ACC, and longest with SECN2"
+        yield Claim(words, SOURCE, (below(ours, middle, measure), below(middle, most, measure)), setup)
 
 
 def measure(result: Result) -> dict[str, float]:
@@ -133,6 +119,7 @@ def measure(result: Result) -> dict[str, float]:
 
 
 LINES = [VariantLine(who, COLORS[who], {100 * share: name(load, who) for load, share in LOADS.items()}) for who in WHO]
+DRAWN = (TAIL, LARGE, QUEUE, SPREAD)
 STUDY = Study(
     title=TITLE,
     source=SOURCE,
@@ -142,14 +129,7 @@ STUDY = Study(
     measures=(TAIL, FAR_TAIL, SMALL, LARGE, QUEUE, SPREAD, GOODPUT, MESSAGES, common.UNFINISHED, PAUSES),
     measure=measure,
     claims=(*_claims(TRAINED), *_tails(TRAINED, FAR_TAIL, "99.9th percentile"), *_claims(LEARNING, "learns on")),
-    draw=partial(
-        series.figure,
-        series=LINES,
-        columns=(TAIL, LARGE, QUEUE, SPREAD),
-        xlabel="load (% of the receiver's link)",
-        title=TITLE,
-        base=None,
-    ),
+    draw=partial(series.figure, series=LINES, columns=DRAWN, xlabel="load (% of the receiver's link)", title=TITLE, base=None),
     facts=common.FACTS,
     runs="messages",
 )

@@ -15,8 +15,9 @@ Rows whose queues keep the last action of ACC's template, which marks nothing be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -39,14 +40,11 @@ SPARE_PER_MS = {VDI: 160, BACKUP: 80}
 """Operations in a ms that a computing server has room for: 2.5 times what its share of the storage servers' lines carries."""
 MOST_PER_MS = 150
 """Operations that a single place may make in a ms: one of the smallest blocks takes 7 us."""
-WHO: Mapping[str, Mapping[str, Any]] = {
-    VENDOR: {"topology.marking": "acc-vendor"},
-    **{who: CONTESTANTS[who] for who in ("SECN1", "SECN2", TRAINED)},
-}
+WHO = (VENDOR, "SECN1", "SECN2", TRAINED)
+KEYS: Mapping[str, Mapping[str, Any]] = {**CONTESTANTS, VENDOR: {"topology.marking": "acc-vendor"}}
 COLORS = {**common.COLORS, VENDOR: "#117733"}
 GAINS = {(VDI, 16): 5.0, (VDI, 128): 15.3, (BACKUP, 128): 30.0}
-"""By how many percent operations a second are more with ACC than with the vendor's marking.
-"""
+"""By how many percent operations a second are more with ACC than with the vendor's marking."""
 ALIKE = 0.02
 IOPS = Measure("iops", "operations a second (1000)", 1e-3, 4)
 TIME = Measure("operation_s", "mean time of an operation (us)", 1e6, 4)
@@ -63,36 +61,26 @@ def rounds(mix: str, depth: int) -> int:
     return 5 + DURATION_MS * min(MOST_PER_MS, SPARE_PER_MS[mix]) // depth if depth > 1 else DURATION_MS * MOST_PER_MS
 
 
-def _variant(mix: str, depth: int, who: str, keys: Mapping[str, Any]) -> Variant:
-    return Variant(
+VARIANTS = [
+    Variant(
         name(mix, depth, who),
-        {"workload.mix": mix, "workload.outstanding": depth, "workload.rounds": rounds(mix, depth), **keys},
+        {"workload.mix": mix, "workload.outstanding": depth, "workload.rounds": rounds(mix, depth), **KEYS[who]},
         COLORS[who],
         full={"topology.hosts": 24, "workload.storage": 6},
     )
+    for (mix, depth), who in (
+        *product([(mix, depth) for mix, depths in DEPTHS.items() for depth in depths], WHO),
+        *product(((VDI, 1), *GAINS), [UNMARKED]),
+    )
+]
 
 
-VARIANTS = (
-    *(_variant(mix, depth, who, keys) for mix, depths in DEPTHS.items() for depth in depths for who, keys in WHO.items()),
-    *(_variant(mix, depth, UNMARKED, CONTESTANTS[UNMARKED]) for mix, depth in ((VDI, 1), *GAINS)),
-)
-
-
-CLAIMS = (
-    *(
-        Claim(
-            f"{MIX_LABELS[mix]}, depth {depth}: more operations a second than with the vendor's marking (ACC: {percent:g} %)",
-            SOURCE,
-            (above(name(mix, depth, TRAINED), name(mix, depth, VENDOR), IOPS),),
-        )
-        for (mix, depth), percent in GAINS.items()
-    ),
-    Claim(
-        f"{MIX_LABELS[VDI]}, depth 1: as many operations a second as with the vendor's marking (ours: within {ALIKE:.0%})",
-        SOURCE,
-        alike(name(VDI, 1, TRAINED), name(VDI, 1, VENDOR), IOPS, ALIKE),
-    ),
-)
+def _claims() -> Iterator[Claim]:
+    for (mix, depth), percent in GAINS.items():
+        words = f"{MIX_LABELS[mix]}, depth {depth}: more operations a second than with the vendor's marking (ACC: {percent:g} %)"
+        yield Claim(words, SOURCE, (above(name(mix, depth, TRAINED), name(mix, depth, VENDOR), IOPS),))
+    words = f"{MIX_LABELS[VDI]}, depth 1: as many operations a second as with the vendor's marking (ours: within {ALIKE:.0%})"
+    yield Claim(words, SOURCE, alike(name(VDI, 1, TRAINED), name(VDI, 1, VENDOR), IOPS, ALIKE))
 
 
 def measure(result: Result) -> dict[str, float]:
@@ -133,7 +121,7 @@ STUDY = Study(
     variants=VARIANTS,
     measures=(IOPS, TIME, TAIL, QUEUE, PAUSES, REWARD, ENDED),
     measure=measure,
-    claims=CLAIMS,
+    claims=[*_claims()],
     draw=partial(series.figure, series=LINES, columns=(IOPS, TIME, QUEUE), xlabel="IO depth", title=TITLE),
     facts=common.FACTS,
     runs="storage",

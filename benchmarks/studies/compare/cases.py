@@ -72,32 +72,27 @@ class Traffic:
     full: RunLength
 
 
+LONG = RunLength(60_000 * MS, 1_000 * MS)
 NETWORKS = {
     "dumbbell": ScaledNetwork("dumbbell", "Dumbbell, 8 + 8 hosts", {"kind": "dumbbell", "pairs": 8, **LINKS}, 8),
     "fattree-k4": ScaledNetwork("fattree-k4", "Fat-tree k = 4, 16 hosts", {"preset": "fattree-k4", **LINKS}, 15),
     "rlcc64": ScaledNetwork("rlcc64", "RL-CC's fabric, 64 hosts", {"preset": "rlcc64"}, 63),
 }
-LONG, SETTLED = RunLength(60_000 * MS, 1_000 * MS), RunLength(35 * MS, 20 * MS)
+MANY_TO_ONE: Mapping[str, Any] = {"kind": "many_to_one", "jitter": JITTER_NS}
+LONG_SHORT = {"kind": "long_short", "long": 2, "short": 16, "size": "1MB", "jitter": JITTER_NS, "short_start": 5 * MS}
+WEBSEARCH: Mapping[str, Any] = {"kind": "poisson", "distribution": "websearch", "load_of": "bisection"}
 TRAFFIC = {
     **{
         f"many-to-one-{flows}": Traffic(
-            f"many-to-one, {flows} flows", {"kind": "many_to_one", "flows": flows, "jitter": JITTER_NS}, SETTLED, LONG
+            f"many-to-one, {flows} flows", {**MANY_TO_ONE, "flows": flows}, RunLength(35 * MS, 20 * MS), LONG
         )
         for flows in (2**power for power in range(1, 10))
     },
     "all-to-all": Traffic("all-to-all", {"kind": "all_to_all", "jitter": JITTER_NS}, RunLength(12 * MS, 9 * MS), LONG),
-    "long-short": Traffic(
-        "long and short flows",
-        {"kind": "long_short", "long": 2, "short": 16, "size": "1MB", "jitter": JITTER_NS, "short_start": 5 * MS},
-        RunLength(20 * MS, 0),
-        RunLength(30_000 * MS, 0),
-    ),
+    "long-short": Traffic("long and short flows", LONG_SHORT, RunLength(20 * MS, 0), RunLength(30_000 * MS, 0)),
     **{
         f"websearch-{load}": Traffic(
-            f"WebSearch, {load} % load",
-            {"kind": "poisson", "distribution": "websearch", "load": load / 100, "load_of": "bisection"},
-            RunLength(6 * MS, 0),
-            RunLength(1_000 * MS, 0),
+            f"WebSearch, {load} % load", {**WEBSEARCH, "load": load / 100}, RunLength(6 * MS, 0), RunLength(1_000 * MS, 0)
         )
         for load in (20, 40, 60, 80)
     },

@@ -10,17 +10,17 @@ exploration included, with TCPs over a run as long as an episode.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dc_gym.base.readable import quantity
+from dc_gym.base.readable import quantity, sentence
 from dc_gym.base.units import parse_time_ns
-from dc_gym.study import Claim, Evidence, Measure, Study, Track, VariantEvidence, drawing, measured, trained
+from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, VariantEvidence, drawing, measured, trained
+from dc_gym.study.evidence import with_variants
 from dc_gym.study.trained import BASELINES, Setup, TrainedLength, TrainedRuns
 
 THESIS = "iroko-thesis"
@@ -52,21 +52,21 @@ LAST_TENTH = 0.9
 COMPARED = (REWARD, GOODPUT, SWITCH, HOST, RTT)
 
 
-def pairs(preset: str, interval: str) -> dict[str, Any]:
-    """Returns the spec of two pairs of hosts with endless TCP over a dumbbell of Table 1."""
+def endless(preset: str, interval: str, pattern: str = "pairs", duration: str = "10s") -> dict[str, Any]:
+    """Returns the spec of endless TCP over a network of Table 1."""
     return {
         "name": f"iroko {preset}",
         "topology": {"preset": preset},
         "controller": {"name": "cubic"},
         "agent": {"interval": interval, "hosts": "all", "action": "linear", "reward": "thesis"},
-        "workload": {"kind": "pairs", "jitter": "10ms"},
-        "time": {"duration": "10s"},
+        "workload": {"kind": pattern, "jitter": "10ms"},
+        "time": {"duration": duration},
     }
 
 
 DUMBBELL_10M = Setup(
     "dumbbell-10m",
-    pairs("dumbbell-10m", "5ms"),
+    endless("dumbbell-10m", "5ms"),
     default=TrainedLength(seeds=3, steps=20_000, episode="5s", duration="30s", warmup="5s"),
     full=TrainedLength(seeds=3, steps=1_000_000, episode="20s", duration="100s", warmup="10s", preset=THESIS),
     algorithms=("PPO", "APPO", "DDPG", "REINFORCE"),
@@ -74,47 +74,40 @@ DUMBBELL_10M = Setup(
 )
 DUMBBELL_1G = Setup(
     "dumbbell-1g",
-    pairs("dumbbell-1g", "1ms"),
+    endless("dumbbell-1g", "1ms"),
     default=TrainedLength(seeds=3, steps=20_000, episode="500ms", duration="12s", warmup="2s"),
     full=TrainedLength(seeds=1, steps=1_000_000, episode="4s", duration="10s", warmup="1s", preset=THESIS),
     algorithms=("APPO", "DDPG"),
     paper_steps=1_000_000,
 )
+UDP_BASELINES = ("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random", "no-control")
 UDP_10M = {"workload.transport": "udp", "workload.rate": "10Mbit/s"}
-DUMBBELL_UDP = Setup(
-    "dumbbell-10m-udp",
-    pairs("dumbbell-10m", "5ms"),
+DUMBBELL_UDP = replace(
+    DUMBBELL_10M,
+    name="dumbbell-10m-udp",
     default=replace(DUMBBELL_10M.default, agent=UDP_10M),
     full=replace(DUMBBELL_10M.full, agent=UDP_10M),
-    baselines=("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random", "no-control"),
+    baselines=UDP_BASELINES,
     algorithms=("PPO", "APPO", "DDPG"),
-    paper_steps=1_000_000,
 )
-FATTREE: Mapping[str, Any] = {
-    "name": "iroko fattree-k4",
-    "topology": {"preset": "fattree-k4"},
-    "controller": {"name": "cubic"},
-    "agent": {"interval": "1ms", "hosts": "all", "action": "linear", "reward": "thesis"},
-    "workload": {"kind": "hotspot", "jitter": "10ms"},
-    "time": {"duration": "2s"},
-}
 SLOWER = {"topology.rate": "100Mbit/s", "topology.buffer": "400kB"}
 """Changes at the default length: a tenth of rate and buffer, so that a queue drains in the same time at a tenth of the cost."""
-FATTREE_DEFAULT = TrainedLength(seeds=3, steps=20_000, episode="500ms", duration="2s", warmup="500ms", values=SLOWER)
-FATTREE_FULL = TrainedLength(
-    seeds=1, steps=5_000_000, episode="2s", duration="5s", warmup="1s", preset=THESIS, batches={"PPO": 4000, "APPO": 4000}
-)
-FATTREE_UDP = Setup(
-    "fattree-udp",
-    FATTREE,
-    default=replace(FATTREE_DEFAULT, agent={"workload.transport": "udp", "workload.rate": "100Mbit/s"}),
-    full=replace(FATTREE_FULL, agent={"workload.transport": "udp", "workload.rate": "1Gbit/s"}),
-    baselines=("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random", "no-control"),
+FATTREE_TCP = Setup(
+    "fattree-tcp",
+    endless("fattree-k4", "1ms", "hotspot", "2s"),
+    default=TrainedLength(seeds=3, steps=20_000, episode="500ms", duration="2s", warmup="500ms", values=SLOWER),
+    full=TrainedLength(
+        seeds=1, steps=5_000_000, episode="2s", duration="5s", warmup="1s", preset=THESIS, batches={"PPO": 4000, "APPO": 4000}
+    ),
     algorithms=("APPO",),
     paper_steps=5_000_000,
 )
-FATTREE_TCP = Setup(
-    "fattree-tcp", FATTREE, default=FATTREE_DEFAULT, full=FATTREE_FULL, algorithms=("APPO",), paper_steps=5_000_000
+FATTREE_UDP = replace(
+    FATTREE_TCP,
+    name="fattree-udp",
+    default=replace(FATTREE_TCP.default, agent={"workload.transport": "udp", "workload.rate": "100Mbit/s"}),
+    full=replace(FATTREE_TCP.full, agent={"workload.transport": "udp", "workload.rate": "1Gbit/s"}),
+    baselines=UDP_BASELINES,
 )
 
 
@@ -130,32 +123,20 @@ def episode(controller: str) -> str:
 
 def with_learning(evidence: Evidence, episode_s: float) -> Evidence:
     """Returns the evidence with what WHILE_LEARNING compares as further variants: see `learning` and `episode`."""
-    more = [
-        VariantEvidence(learning(each.name), learning(each.name), each.color, _last_tenth(each), learning=each.learning)
-        for each in evidence.variants.values()
-        if each.learning
-    ]
+    last_tenth, first = (lambda steps: steps > LAST_TENTH * steps.max(initial=0.0)), (lambda time_s: time_s <= episode_s)
+    more = [_part(each, learning(each.name), each.learning, last_tenth) for each in evidence.variants.values() if each.learning]
     rivals = [evidence.variants[name] for name in RIVALS if more and name in evidence.variants]
-    more += [VariantEvidence(episode(each.name), episode(each.name), each.color, _beginning(each, episode_s)) for each in rivals]
-    return replace(evidence, variants={**evidence.variants, **{each.name: each for each in more}})
+    more += [_part(each, episode(each.name), each.over_time, first) for each in rivals]
+    return with_variants(evidence, more)
 
 
-def _last_tenth(learner: VariantEvidence) -> dict[str, dict[int, float]]:
-    """Returns the means over the last tenth of each training, by quantity and seed."""
-    last = {seed: track.x > LAST_TENTH * track.x.max(initial=0.0) for seed, track in learner.learning.items()}
-    return {each.name: _means(learner.learning, each.name, last) for each in COMPARED}
-
-
-def _beginning(contender: VariantEvidence, until_s: float) -> dict[str, dict[int, float]]:
-    """Returns the means over the beginning of each run, by quantity and seed."""
-    first = {seed: track.x <= until_s for seed, track in contender.over_time.items()}
-    return {each.name: _means(contender.over_time, each.name, first) for each in COMPARED}
-
-
-def _means(tracks: Mapping[int, Track], name: str, chosen: Mapping[int, npt.NDArray[np.bool_]]) -> dict[int, float]:
-    """Returns the mean of what is chosen of each seed's track; no value for a seed where nothing was measured."""
-    values = {seed: track.values[name][chosen[seed]] for seed, track in tracks.items()}
-    return {seed: float(np.nanmean(each)) for seed, each in values.items() if np.isfinite(each).any()}
+def _part(who: VariantEvidence, name: str, tracks: Mapping[int, Track], chosen: Callable[[Floats], Any]) -> VariantEvidence:
+    """Returns the means over a part of each seed's track as a variant; no value for a seed where nothing was measured."""
+    numbers = {}
+    for measure in (each.name for each in COMPARED):
+        parts = {seed: track.values[measure][chosen(track.x)] for seed, track in tracks.items()}
+        numbers[measure] = {seed: float(np.nanmean(part)) for seed, part in parts.items() if np.isfinite(part).any()}
+    return replace(who, name=name, label=name, numbers=numbers, over_time={}, paper={})
 
 
 def study(
@@ -189,7 +170,7 @@ def hidden_queues(evidence: Evidence) -> list[str]:
         switch, host = each.estimate(SWITCH.name), each.estimate(HOST.name)
         if switch and host and host.mean > max(switch.mean, 10 * 1514):
             where = f"{quantity(host.mean, 'bytes')} in hosts, {quantity(switch.mean, 'bytes')} in switches"
-            said.append(f"{_named(each)} keeps its queue in the hosts: {where} (the longest at each moment, on average).")
+            said.append(f"{sentence(each.label)} keeps its queue in the hosts: {where} (the longest at each moment, on average).")
     return said
 
 
@@ -201,10 +182,5 @@ def unequal_shares(evidence: Evidence) -> list[str]:
         shares = each.numbers.get(JAIN.name, {})
         if best and shares and min(shares.values()) < UNEQUAL * best.mean:
             listed = ", ".join(f"{share:.2f}" for _, share in sorted(shares.items()))
-            said.append(f"{_named(each)} shares unequally: Jain's index {listed} by seed (the oracle: {best.mean:.2f}).")
+            said.append(f"{sentence(each.label)} shares unequally: Jain's index {listed} by seed (the oracle: {best.mean:.2f}).")
     return said
-
-
-def _named(each: VariantEvidence) -> str:
-    """Returns a variant's name for the beginning of a sentence."""
-    return each.label[0].upper() + each.label[1:]

@@ -14,7 +14,7 @@ from typing import Any
 from dc_gym.benchmarks.studies.iroko import common
 from dc_gym.benchmarks.studies.iroko.common import DROPS, SWITCH
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Measure, above, less_than, measured, more_than
+from dc_gym.study import Claim, Measure, above, collect, less_than, measured, more_than
 from dc_gym.study.trained import Setup, TrainedLength
 
 TITLE = "Three answers at once over a parking lot, and an agent that knows of them"
@@ -24,14 +24,9 @@ LAST = Measure("last_answer_s", "last answer complete after (ms)", 1e3)
 LONGEST = Measure("switch_queue_bytes_max", "longest queue of a switch (kB)", 1e-3)
 RETRANSMITS = Measure("retransmits", "segments sent again")
 FILE = "answers.csv"
-FLOWS = f"""source,destination,port,start,stop,size
-h6,h1,5000,0,0,1000
-h6,h4,5000,0,0,1000
-h6,h5,5000,0,0,1000
-h1,h6,5000,0.002,0,{ANSWER_BYTES}
-h4,h6,5000,0.002,0,{ANSWER_BYTES}
-h5,h6,5000,0.002,0,{ANSWER_BYTES}
-"""
+ANSWERING = ("h1", "h4", "h5")
+REQUESTS = [f"h6,{each},5000,0,0,1000" for each in ANSWERING]
+FLOWS = collect.flow_list([*REQUESTS, *(f"{each},h6,5000,0.002,0,{ANSWER_BYTES}" for each in ANSWERING)])
 """The list of flows. h1 is two links away from h6, h5 one, and h4 is beside h6."""
 LENGTH = TrainedLength(seeds=3, steps=0, episode="60ms", duration="60ms", warmup="0s")
 BASE: Mapping[str, Any] = {

@@ -7,15 +7,11 @@ Networks and measurements are those of `dcgym bench scale`, which also has bars 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import partial
 
 from dc_gym.benchmarks.perf import scale
-from dc_gym.figures import kit
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, Variant, bounded
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, Variant, VariantLine, bounded, series
 
 TITLE = "Scalability: what the hosts of a dumbbell send together"
 SOURCE = "thesis, section 5, figure 5.1"
@@ -26,18 +22,6 @@ MIDDLE = Measure("middle_bps", "middle link (Mbit/s)", 1e-6)
 RECEIVED = Measure("goodput_bps", "received (Mbit/s)", 1e-6)
 COLORS = {"limited": "#0072B2", "unlimited": "#D55E00"}
 TOLERANCE = 0.01
-BASE = {
-    "controller.name": "cubic",
-    "topology.kind": "dumbbell",
-    "topology.bottleneck_rate": "10Mbit/s",
-    "topology.delay": "10us",
-    "topology.buffer": "400kB",
-    "workload.kind": "pairs",
-    "workload.transport": "udp",
-    "time.duration": "2100ms",
-    "time.warmup": "100ms",
-    "monitor.interval": "100ms",
-}
 KEYS = {name: dict(setting.split("=", 1) for setting in settings) for name, settings in scale.VARIANTS.items()}
 
 
@@ -53,23 +37,12 @@ def _doubles(variant: str, hosts: Sequence[int]) -> Criterion:
 
 
 CLAIMS = (
-    Claim(
-        "Aggregate throughput doubles with the hosts up to 1024",
-        SOURCE,
-        tuple(_doubles(each, scale.HOSTS) for each in scale.VARIANTS),
-    ),
+    Claim("Aggregate throughput doubles with the hosts up to 1024", SOURCE, tuple(_doubles(each, scale.HOSTS) for each in KEYS)),
     Claim(
         "2048 hosts still run on a large machine (the thesis' smaller one died)",
         SOURCE + "; there with less throughput, here virtual time takes as long as it needs",
         tuple(_doubles(each, (scale.TRIED,)) for each in scale.VARIANTS),
     ),
-)
-
-
-FACTS = (
-    ("Network", "dumbbell, middle link of 10 Mbit/s; limited: every interface has 10 Mbit/s; unlimited: 10 Gbit/s"),
-    ("Traffic", "every host of the left sends UDP at 10 Mbit/s to its partner on the right"),
-    ("Measured", "frames that left each sender's queue, over 2 s of virtual time"),
 )
 
 
@@ -85,32 +58,25 @@ def measure(result: Result) -> dict[str, float]:
     }
 
 
-def _figure(evidence: Evidence) -> Figure:
-    with kit.style():
-        canvas = kit.new_figure(7.0, 4.2)
-        ax = canvas.subplots()
-        for variant, marker in zip(scale.VARIANTS, "os", strict=True):
-            for column, line in ((SENT, "-"), (RECEIVED, ":")):
-                values = [evidence.values(f"{variant}, {hosts} hosts", column.name)[1] / 1e6 for hosts in HOSTS]
-                size = 5 if variant == "limited" else 3
-                label = f"{variant}: {column.title.partition(' (')[0]}"
-                ax.plot(HOSTS, values, line, marker=marker, markersize=size, color=COLORS[variant], label=label)
-        ax.set_xscale("log", base=2)
-        ax.set_yscale("log", base=2)
-        ax.set_xticks(HOSTS, [str(hosts) for hosts in HOSTS])
-        ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        ax.minorticks_off()
-        ax.set_xlabel("Hosts")
-        ax.set_ylabel("Mbit/s")
-        ax.set_title(TITLE, loc="left")
-        ax.legend()
-    return canvas
-
-
+LINES = [
+    VariantLine(each, COLORS[each], {float(hosts): f"{each}, {hosts} hosts" for hosts in HOSTS}, *look)
+    for each, look in {"limited": ("o", "-"), "unlimited": (".", ":")}.items()
+]
 STUDY = Study(
     title=TITLE,
     source="F. Ruffy Varga's thesis",
-    base=BASE,
+    base={
+        "controller.name": "cubic",
+        "topology.kind": "dumbbell",
+        "topology.bottleneck_rate": "10Mbit/s",
+        "topology.delay": "10us",
+        "topology.buffer": "400kB",
+        "workload.kind": "pairs",
+        "workload.transport": "udp",
+        "time.duration": "2100ms",
+        "time.warmup": "100ms",
+        "monitor.interval": "100ms",
+    },
     variants=[
         Variant(f"{name}, {hosts} hosts", {**keys, "topology.pairs": hosts // 2}, COLORS[name])
         for name, keys in KEYS.items()
@@ -119,8 +85,12 @@ STUDY = Study(
     measures=(SENT, WORST, MIDDLE, RECEIVED),
     measure=measure,
     claims=CLAIMS,
-    draw=_figure,
-    facts=FACTS,
+    draw=partial(series.figure, series=LINES, columns=(SENT, RECEIVED), xlabel="hosts", title=TITLE),
+    facts=(
+        ("Network", "dumbbell, middle link of 10 Mbit/s; limited: every interface has 10 Mbit/s; unlimited: 10 Gbit/s"),
+        ("Traffic", "every host of the left sends UDP at 10 Mbit/s to its partner on the right"),
+        ("Measured", "frames that left each sender's queue, over 2 s of virtual time"),
+    ),
     notes=["Nothing is random here, so there is one run a row and no interval. Wall time and memory: `dcgym bench scale`."],
     seeds=1,
 )

@@ -3,47 +3,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dc_gym.benchmarks.studies.iroko import common
 from dc_gym.benchmarks.studies.iroko.common import DCTCP, GOODPUT, REWARD, SWITCH, WHILE_LEARNING, episode, learning
 from dc_gym.study import Claim, above, below
 
 TITLE = "Dumbbell at 10 Mbit/s, TCP: reward, goodput and queues"
 SOURCE = "thesis, section 5, figure 5.2"
-CLAIMS = (
-    Claim("DDPG cuts the queue", SOURCE, (below("DDPG", "cubic", SWITCH, 0.5),)),
-    Claim("APPO cuts the queue", SOURCE, (below("APPO", "cubic", SWITCH, 0.5),)),
-    Claim("TCP NV does badly", SOURCE, (above("nv", DCTCP, SWITCH), below("nv", DCTCP, REWARD))),
-    Claim("Learning agents pay with bandwidth: DDPG", SOURCE, (below("DDPG", DCTCP, GOODPUT),)),
-    Claim(
-        "Learning agents pay with bandwidth: APPO",
-        SOURCE,
-        (below("APPO", DCTCP, GOODPUT),),
-    ),
-    Claim(
-        "DDPG settles at a minimal allocation and starves all hosts",
-        SOURCE,
-        (below("DDPG", "fair-share", GOODPUT, 0.1),),
-    ),
-    Claim(
-        "PPO over TCP is the best mix of a short queue and reward",
-        SOURCE,
-        (below("PPO", DCTCP, SWITCH), above("PPO", DCTCP, REWARD), above("PPO", "nv", REWARD), above("PPO", "DDPG", REWARD)),
-    ),
-    Claim("REINFORCE is not better than PPO", SOURCE, (below("REINFORCE", "PPO", REWARD),)),
-    *(
-        Claim(f"{who} cuts the queue", SOURCE, (below(learning(who), episode("cubic"), SWITCH, 0.5),), setup=WHILE_LEARNING)
-        for who in ("DDPG", "APPO")
-    ),
-    *(
-        Claim(
-            f"Learning agents pay with bandwidth: {who}",
-            SOURCE if paper else "ours: the synchronous form of APPO",
-            (below(learning(who), episode(DCTCP), GOODPUT),),
-            setup=WHILE_LEARNING,
-            ours=not paper,
-        )
-        for who, paper in (("DDPG", True), ("APPO", True), ("PPO", False))
-    ),
-)
 
-STUDY = common.study(common.DUMBBELL_10M, TITLE, CLAIMS, (*common.PANELS, common.RTT_PANEL))
+
+def _claims() -> Iterator[Claim]:
+    for who in ("DDPG", "APPO"):
+        yield Claim(f"{who} cuts the queue", SOURCE, (below(who, "cubic", SWITCH, 0.5),))
+        yield Claim(f"Learning agents pay with bandwidth: {who}", SOURCE, (below(who, DCTCP, GOODPUT),))
+    yield Claim("TCP NV does badly", SOURCE, (above("nv", DCTCP, SWITCH), below("nv", DCTCP, REWARD)))
+    starved = below("DDPG", "fair-share", GOODPUT, 0.1)
+    yield Claim("DDPG settles at a minimal allocation and starves all hosts", SOURCE, (starved,))
+    better = (above("PPO", each, REWARD) for each in (DCTCP, "nv", "DDPG"))
+    yield Claim("PPO over TCP is the best mix of a short queue and reward", SOURCE, (below("PPO", DCTCP, SWITCH), *better))
+    yield Claim("REINFORCE is not better than PPO", SOURCE, (below("REINFORCE", "PPO", REWARD),))
+    for who in ("DDPG", "APPO"):
+        halved = below(learning(who), episode("cubic"), SWITCH, 0.5)
+        yield Claim(f"{who} cuts the queue", SOURCE, (halved,), WHILE_LEARNING)
+    for who, source in (("DDPG", SOURCE), ("APPO", SOURCE), ("PPO", "ours: the synchronous form of APPO")):
+        less = below(learning(who), episode(DCTCP), GOODPUT)
+        yield Claim(f"Learning agents pay with bandwidth: {who}", source, (less,), WHILE_LEARNING, ours=source is not SOURCE)
+
+
+STUDY = common.study(common.DUMBBELL_10M, TITLE, [*_claims()], (*common.PANELS, common.RTT_PANEL))

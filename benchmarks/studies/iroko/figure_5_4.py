@@ -27,6 +27,7 @@ def _starts_well_and_collapses(steps: Floats, goodput_bps: Floats) -> bool:
     return bool(goodput_bps[first].max() > 0.5 * LINE_BPS and np.mean(goodput_bps[last]) < 0.25 * LINE_BPS)
 
 
+COLLAPSE = "goodput in training above 500 Mbit/s in its first half, below 250 on average in its last tenth"
 CLAIMS = (
     Claim(
         "TCP NV does much better than at 10 Mbit/s: a short queue at full throughput",
@@ -41,14 +42,7 @@ CLAIMS = (
     Claim(
         "DDPG starts well, then its throughput collapses",
         SOURCE,
-        (
-            learned(
-                "DDPG",
-                "goodput in training above 500 Mbit/s in its first half, below 250 on average in its last tenth",
-                GOODPUT,
-                _starts_well_and_collapses,
-            ),
-        ),
+        (learned("DDPG", COLLAPSE, GOODPUT, _starts_well_and_collapses),),
     ),
     Claim(
         "Under stock tbf cuts of one step in 128 take away half of the goodput, and earn more than DCTCP",

@@ -9,19 +9,9 @@ from dc_gym.study import Claim, above, below
 
 TITLE = "Dumbbell at 10 Mbit/s, UDP under the agent: reward, goodput and queues"
 SOURCE = "thesis, section 5: UDP on the dumbbell, equal or better for learning agents"
-CLAIMS = tuple(
-    Claim(
-        f"With UDP {name} does at least as well against DCTCP",
-        SOURCE,
-        (above(name, DCTCP, REWARD), below(name, DCTCP, SWITCH)),
-    )
-    for name in ("PPO", "APPO", "DDPG")
-)
-
+CLAIMS = [
+    Claim(f"With UDP {who} does at least as well against DCTCP", SOURCE, (above(who, DCTCP, REWARD), below(who, DCTCP, SWITCH)))
+    for who in ("PPO", "APPO", "DDPG")
+]
 NOTE = "TCPs carry the same pairs over TCP. Lost is UDP payload that was sent and did not arrive, host drops included."
-STUDY = common.study(
-    common.DUMBBELL_UDP,
-    TITLE,
-    CLAIMS,
-    notes=lambda evidence: [*common.hidden_queues(evidence), *common.unequal_shares(evidence), NOTE],
-)
+STUDY = common.study(common.DUMBBELL_UDP, TITLE, CLAIMS, note=NOTE)
