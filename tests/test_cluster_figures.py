@@ -67,7 +67,7 @@ def about(claim):
 
 
 def claims_of(study, setup):
-    return [claim for claim in study.claims if claim.setup == setup and not claim.ours]
+    return [claim for claim in study.claims if claim.setup == setup and not claim.source.startswith("ours")]
 
 
 def evidence(*variants):

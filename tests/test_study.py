@@ -370,7 +370,11 @@ def test_the_score_counts_printed_numbers_by_how_far_they_are_off() -> None:
 
 def test_claims_of_ours_and_on_set_ups_of_ours_are_not_counted() -> None:
     short = (claims.below("a", "b", QUEUE),)
-    told = [Claim("c", "page 7", short), Claim("c", "page 7", short, setup="shared buffer"), Claim("d", "ours", short, ours=True)]
+    told = [
+        Claim("c", "page 7", short),
+        Claim("c", "page 7", short, setup="shared buffer"),
+        Claim("d", "ours: so", short),
+    ]
     study = Study("T", [QUEUE], claims=told, name="own/x")
     shown = report(study, made(Evidence({"a": variant("a", [1, 2, 3]), "b": variant("b", [8, 9, 9.5])})), {})
     assert [page.as_dict(each)["claim"] for each in shown.findings] == ["c", "Shared buffer: c", "d"]

@@ -248,7 +248,7 @@ def hop_cost(load: Load, variant: Variant, done: Sequence[tuple[Trial, TrialWork
     base = [(statistics.median(works.base) - bare) / (frames * SWITCHES) for _, works in mine]
     single = [one / other for one, other in zip(feature, base, strict=True)]
     products = [one * swapped for one, swapped in zip(single[::2], single[1::2], strict=True)]
-    ratio = median_of([math.copysign(math.sqrt(abs(each)), each) for each in products])  # below 0: too few frames, the noise is larger
+    ratio = median_of([math.copysign(math.sqrt(abs(each)), each) for each in products])  # below 0: noise exceeds the work
     counters = mine[0][1].counters[mine[0][0].sides.index(variant)]
     marks = counters["marks"] / counters["hops"]
     return HopCost(load, variant, statistics.median(feature), statistics.median(base), ratio, unit, marks)

@@ -12,6 +12,7 @@ a result into a number or a track. A *claim* is a statement of a source with its
 """
 
 from dc_gym.study.claims import (
+    OURS,
     Claim,
     Criterion,
     Outcome,
@@ -30,6 +31,7 @@ from dc_gym.study.model import Study, StudyOptions, Variant
 from dc_gym.study.series import VariantLine
 
 __all__ = [
+    "OURS",
     "Claim",
     "Criterion",
     "Evidence",

@@ -49,6 +49,9 @@ class Outcome:
     """True if more seeds would not change the verdict: an interval excludes 0, or a single seed decides."""
 
 
+OURS = "ours"
+
+
 @dataclass(frozen=True, slots=True)
 class Criterion:
     words: str
@@ -63,13 +66,11 @@ class Criterion:
 class Claim:
     text: str
     source: str
-    """Where the source makes the claim; for a claim of ours, what it follows from."""
+    """Where the source makes the claim; of a claim of ours: "ours", or "ours: " and what it follows from."""
     criteria: tuple[Criterion, ...]
     """The criteria, which must all hold."""
     setup: str = ""
     """A set-up of ours on which the claim is judged once more, such as "shared buffer"; such claims are not counted."""
-    ours: bool = False
-    """True for a claim of ours, which the source does not make; such claims are not counted."""
 
     def __post_init__(self) -> None:
         if not self.source:
@@ -82,7 +83,7 @@ class Claim:
     @property
     def counted(self) -> bool:
         """True if the score counts it: it is the source's, on the source's set-up."""
-        return not self.setup and not self.ours
+        return not self.setup and not self.source.startswith(OURS)
 
 
 @dataclass(frozen=True, slots=True)

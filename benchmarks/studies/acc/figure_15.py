@@ -21,7 +21,7 @@ from dc_gym.base.key import MS
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import LINE_BPS, RIVALS, TRAINED, USE, queue_of
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Floats, Measure, Study, Track, above, below, drawing
+from dc_gym.study import OURS, Claim, Floats, Measure, Study, Track, above, below, drawing
 
 TITLE = "The queue over time under a burst"
 SOURCE = "ACC, figure 15"
@@ -62,11 +62,11 @@ def _claims(rival: str) -> Iterator[Claim]:
     queue = f"the queue is shorter than with {rival}"
     yield Claim(f"After a burst begins {queue} (mean over {AFTER_MS} ms)", SOURCE, (below(TRAINED, rival, AFTER),))
     words = f"From {AFTER_MS} ms after a burst's begin on {queue} (ours)"
-    yield Claim(words, SOURCE, (below(TRAINED, rival, LATER),), ours=True)
+    yield Claim(words, OURS, (below(TRAINED, rival, LATER),))
     words = f"A burst makes the queue long for a shorter time than with {rival} (ours: above {LONG_BYTES // 1000} kB)"
-    yield Claim(words, SOURCE, (below(TRAINED, rival, LONG),), ours=True)
+    yield Claim(words, OURS, (below(TRAINED, rival, LONG),))
     words = f"The throughput is not lower than with {rival} by more than 1 % (ours)"
-    yield Claim(words, SOURCE, (above(TRAINED, rival, AFTER_FIRST, 0.99),), ours=True)
+    yield Claim(words, OURS, (above(TRAINED, rival, AFTER_FIRST, 0.99),))
 
 
 def windows(queue: np.ndarray) -> Floats:

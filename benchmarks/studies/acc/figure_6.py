@@ -22,7 +22,7 @@ from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import EAGER, PAUSES, QUEUE, RIVALS, TRAINED, USE
 from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Measure, Study, above, below
+from dc_gym.study import OURS, Claim, Measure, Study, above, below
 
 SOURCE = "ACC, figure 6"
 HOSTS, MOST_FLOWS = 16, 32
@@ -49,7 +49,7 @@ def _claims(rival: str) -> Iterator[Claim]:
     yield Claim(words, SOURCE, (below(TRAINED, rival, QUEUE, 1 / SHORTER),))
     yield Claim(f"The throughput is {MORE - 1:.1%} higher than with {rival}", SOURCE, (above(TRAINED, rival, USE, MORE),))
     words = f"The mean queue is shorter than with {rival}, and the throughput is not lower by more than 1 % (ours)"
-    yield Claim(words, SOURCE, (below(TRAINED, rival, QUEUE), above(TRAINED, rival, USE, 0.99)), ours=True)
+    yield Claim(words, OURS, (below(TRAINED, rival, QUEUE), above(TRAINED, rival, USE, 0.99)))
 
 
 def measure(result: Result) -> dict[str, float]:

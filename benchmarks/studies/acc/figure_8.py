@@ -25,7 +25,7 @@ from typing import Any
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import PAUSED, PAUSES, RIVALS
 from dc_gym.records.results import Result, number
-from dc_gym.study import Claim, Measure, Study, Variant, above, less_than, more_than
+from dc_gym.study import OURS, Claim, Measure, Study, Variant, above, less_than, more_than
 
 SOURCE = "ACC, figure 8 (text only)"
 TCP_PERCENT, RDMA_PERCENT = 30, 70
@@ -142,7 +142,7 @@ def _claims() -> Iterator[Claim]:
         kept = f"with {STEADY_PAIRS} queue pairs that stay, TCP is within {NEAR:.0%} of its share"
         near = (less_than(each, BEYOND, NEAR) for each in steady.values())
         beyond = (above(redrawn[each], steady[each], BEYOND) for each in ("SECN0", "SECN1"))
-        yield Claim(f"{senders}:1: it is the redrawing: {kept} (ours)", SOURCE, (*near, *beyond), ours=True)
+        yield Claim(f"{senders}:1: it is the redrawing: {kept} (ours)", OURS, (*near, *beyond))
 
 
 def measure(result: Result) -> dict[str, float]:

@@ -14,7 +14,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.fdcc import common, over_time
 from dc_gym.benchmarks.studies.fdcc.common import DROPPED, FDCC, HPCC, PAUSES
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Floats, Measure, Study, above, less_than, more_than
+from dc_gym.study import OURS, Claim, Floats, Measure, Study, above, less_than, more_than
 
 TITLE = "A long flow, and a short one from 1 ms to 1.5 ms"
 SOURCE = "FDCC, figure 6.1 (text only)"
@@ -40,9 +40,8 @@ CLAIMS = (
     ),
     Claim(
         "Both flows: FDCC uses the link better than HPCC, and the short flow has its share within 5 %",
-        SOURCE,
+        OURS,
         (above(FDCC, HPCC, SHARED), more_than(FDCC, SHORT, 0.475), less_than(FDCC, SHORT, 0.525)),
-        ours=True,
     ),
 )
 

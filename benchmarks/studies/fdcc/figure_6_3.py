@@ -20,7 +20,7 @@ from dc_gym.benchmarks.studies.fdcc.n_to_one import SLOWDOWN, SMALL, TOGETHER, n
 from dc_gym.benchmarks.studies.fdcc.table_6_1 import COUNTS, LINKS, MOST_FLOWS, SENDERS
 from dc_gym.figures import kit
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, above, below
+from dc_gym.study import OURS, Claim, Evidence, Floats, Measure, Study, Track, above, below
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,11 +29,11 @@ TITLE = "n flows from three racks to the fourth: slowdown, pauses and unfairness
 SOURCE = "FDCC, figure 6.3 (text only)"
 FIRST = Change("first window of a packet", {"nic.parameters.window_initial": 2**22})  # 1/16 BDP: the least in force is a packet
 TOGETHER_CHANGES = {48: (TOGETHER, SMALL), 192: (TOGETHER,)}
-OURS = [(who, flows, changes) for flows, changes in TOGETHER_CHANGES.items() for who in CONTESTANTS]
-OURS += [(FDCC, MOST_FLOWS, (FIRST,))]
+CHANGED = [(who, flows, changes) for flows, changes in TOGETHER_CHANGES.items() for who in CONTESTANTS]
+CHANGED += [(FDCC, MOST_FLOWS, (FIRST,))]
 VARIANTS = [
     *table_6_1.PLAIN,
-    *(n_to_one.variant(who, flows, SENDERS, common.FAT_TREE, *changes, tracks=0) for who, flows, changes in OURS),
+    *(n_to_one.variant(who, flows, SENDERS, common.FAT_TREE, *changes, tracks=0) for who, flows, changes in CHANGED),
 ]
 PERCENTILES = (0.0, 1.0, *map(float, range(10, 100, 10)), 99.0, 100.0)
 DIGITS = 3  # of a percentile that is drawn
@@ -63,9 +63,8 @@ CLAIMS = (
     _claim(f"{MOST_FLOWS} flows: FDCC's flows are paused least", below, FDCC, RIVALS, [PAUSED], [MOST_FLOWS]),
     Claim(
         f"{MOST_FLOWS} flows: with a first window of a packet FDCC's flows are paused for less than a tenth of the time",
-        SOURCE,
+        OURS,
         (below(name(FDCC, MOST_FLOWS, FIRST), name(FDCC, MOST_FLOWS), PAUSED, 0.1),),
-        ours=True,
     ),
     Claim(
         "48 flows: FDCC's and HPCC's flows take longer than DCQCN's (telemetry in each frame)",

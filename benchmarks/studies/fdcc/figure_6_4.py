@@ -23,7 +23,7 @@ from dc_gym.nets.fdcc_scripted import LIFT, scripted_network
 from dc_gym.nets.lstm_cell import CELLS
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result
-from dc_gym.study import Claim, Floats, Measure, Study, Variant, below, series
+from dc_gym.study import OURS, Claim, Floats, Measure, Study, Variant, below, series
 from dc_gym.study.collect import wire_bytes
 
 TITLE = "WebSearch and FB_Hadoop between all hosts, by load"
@@ -89,7 +89,7 @@ LINES = common.lines(dict.fromkeys(WORKLOADS, LOADS), lambda workload, who, load
 def _fastest(workload: str, loads: Sequence[int], text: str, others: Iterable[str], *changes: Change) -> Claim:
     """Returns the claim that FDCC, with these changes, has the lowest slowdown of short flows."""
     pairs = [(name(workload, load, FDCC, *changes), name(workload, load, other)) for load in loads for other in others]
-    return Claim(f"{workload}{text}", SOURCE, tuple(below(*pair, SHORT) for pair in pairs), ours=bool(changes))
+    return Claim(f"{workload}{text}", OURS if changes else SOURCE, tuple(below(*pair, SHORT) for pair in pairs))
 
 
 LOWEST = "FDCC has the lowest mean slowdown of short flows"

@@ -100,7 +100,6 @@ def compared(
     counts: Sequence[int],
     changes: Changes | None = None,
     setup: str = "",
-    ours: bool = False,
     place: str = "",
 ) -> Claim:
     """Returns the claim that a criterion holds between a contestant and each of the others, with each number of flows."""
@@ -109,7 +108,7 @@ def compared(
         return name(each, flows, *(changes or {}).get(each, ()), place=place)
 
     pairs = [(called(who, flows), called(other, flows)) for flows in counts for other in others]
-    return Claim(text, source, tuple(criterion(*pair, measure) for pair in pairs for measure in measures), setup, ours)
+    return Claim(text, source, tuple(criterion(*pair, measure) for pair in pairs for measure in measures), setup)
 
 
 def standalone_ns(size_bytes: int, links: int, scale: int = 1) -> int:

@@ -9,7 +9,7 @@ from functools import partial
 from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, FDCC, HPCC, RIVALS, RLCC, TIMELY, Change
 from dc_gym.benchmarks.studies.fdcc.n_to_one import GOODPUT, QUEUE, SLOWDOWN, SMALL, TOGETHER, UNFAIR, Changes, name
-from dc_gym.study import Claim, Criterion, Study, Variant, above, below, less_than, more_than
+from dc_gym.study import OURS, Claim, Criterion, Study, Variant, above, below, less_than, more_than
 
 TITLE = "n flows to one through a dumbbell"
 SOURCE = "FDCC, table 6.2"
@@ -103,9 +103,8 @@ CLAIMS = (
     ),
     Claim(
         f"16 and 256 flows: windows alone leave the thesis' queue of RL-CC (within {NEAR:.0%}), longer than DCQCN's with secn1",
-        SOURCE,
+        OURS,
         tuple(criterion for flows in OTHER_COUNTS for criterion in _windows_alone(flows)),
-        ours=True,
     ),
     *(_fairest(flows) for flows in CROWDED),
     *(_fairest(flows, dict.fromkeys(CONTESTANTS, (TOGETHER,)), TOGETHER.label) for flows in CROWDED),
@@ -125,9 +124,8 @@ CLAIMS = (
     ),
     Claim(
         f"16 flows: with times of 2 and 12 us TIMELY has the thesis' queue (within {NEAR:.0%})",
-        SOURCE,
+        OURS,
         _near_the_thesis(name(TIMELY, 16, TIMES), TIMELY, 16),
-        ours=True,
     ),
 )
 STUDY = Study(

@@ -27,7 +27,7 @@ LEAF_SPINE_KEYS = {**{key: LOSSLESS[key] for key in PAUSING}, "topology.preset":
 NETWORKS = {LOSSY: (LOSSY_KEYS, 64, {"links": 3, "scale": 1}), LEAF_SPINE: (LEAF_SPINE_KEYS, 23, {"links": 4, "scale": 4})}
 """Keys, senders, and the path of a flow."""
 COUNTS = {LOSSY: (16, 256), LEAF_SPINE: (69, 552)}
-_claim = partial(n_to_one.compared, SOURCE, ours=True)
+_claim = partial(n_to_one.compared, SOURCE)
 STUDY = Study(
     title=TITLE,
     variants=[
@@ -40,7 +40,7 @@ STUDY = Study(
     measure=n_to_one.measure,
     claims=(
         *(
-            Claim(f"Lossy, {flows} flows: FDCC loses nothing", SOURCE, (less_than(lossy, DROPPED, 1),), ours=True)
+            Claim(f"Lossy, {flows} flows: FDCC loses nothing", SOURCE, (less_than(lossy, DROPPED, 1),))
             for flows in COUNTS[LOSSY]
             for lossy in [name(FDCC, flows, place=LOSSY)]
         ),

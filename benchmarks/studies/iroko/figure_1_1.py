@@ -46,7 +46,6 @@ CLAIMS = (
         "Knowing the pattern pays: an agent that only sees what is under way lets a longer queue build up",
         "ours: what the figure implies",
         (above("fair-share", "fair-share-ahead", LONGEST),),
-        ours=True,
     ),
 )
 

@@ -28,7 +28,7 @@ def _claims() -> Iterator[Claim]:
         yield Claim(f"{who} cuts the queue", SOURCE, (halved,), WHILE_LEARNING)
     for who, source in (("DDPG", SOURCE), ("APPO", SOURCE), ("PPO", "ours: the synchronous form of APPO")):
         less = below(learning(who), episode(DCTCP), GOODPUT)
-        yield Claim(f"Learning agents pay with bandwidth: {who}", source, (less,), WHILE_LEARNING, ours=source is not SOURCE)
+        yield Claim(f"Learning agents pay with bandwidth: {who}", source, (less,), WHILE_LEARNING)
 
 
 STUDY = common.study(common.DUMBBELL_10M, TITLE, [*_claims()], (*common.PANELS, common.RTT_PANEL))

@@ -48,7 +48,6 @@ CLAIMS = (
         "Under stock tbf cuts of one step in 128 take away half of the goodput, and earn more than DCTCP",
         "ours: a policy by hand",
         (below(STOCK.name, EXACT.name, GOODPUT, 0.5), above(STOCK.name, DCTCP, REWARD)),
-        ours=True,
     ),
 )
 

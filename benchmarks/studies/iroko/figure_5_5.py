@@ -44,7 +44,6 @@ CLAIMS = (
             *(above(DISJOINT.name, name, GOODPUT) for name in ("nv", DCTCP)),
             below(DISJOINT.name, "cubic", SWITCH, 0.1),
         ),
-        ours=True,
     ),
 )
 

@@ -131,7 +131,7 @@ STUDY = Study(
     derive=with_oracles,
     seeds=max(CASES.values()),
     claims=[
-        Claim(f"{case}: more reward than {rival}", "ours: it has learned", (better(case, rival),), ours=True)
+        Claim(f"{case}: more reward than {rival}", "ours: it has learned", (better(case, rival),))
         for case in CASES
         for rival in (*SECN, *([SINGLE] if case == MIX else []))
     ],

@@ -185,7 +185,7 @@ STUDY = Study(
     notes=notes,
     seeds=SEEDS,
     claims=[
-        Claim(f"{over}: more reward than {rival}", "ours: the net is of use in other networks", (better(over, rival),), ours=True)
+        Claim(f"{over}: more reward than {rival}", "ours: the net is of use in other networks", (better(over, rival),))
         for over, rival in product(OVER, (*SECN, CHANCE))
     ],
     draw=lambda evidence: drawing.grid(beside_the_oracle(evidence), DRAWN_BY_CASE, (LESS,), TITLE),

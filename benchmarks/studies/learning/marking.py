@@ -100,8 +100,8 @@ def study(title: str, setup: Setup) -> Study:
         seeds=setup.default.seeds,
         derive=with_best,
         claims=[
-            Claim("PPO is as good as the best static setting", OURS, (AS_GOOD_AS_THE_BEST,), ours=True),
-            Claim("PPO is better than chance", OURS, (above(TRAINED, RANDOM, REWARD),), ours=True),
+            Claim("PPO is as good as the best static setting", OURS, (AS_GOOD_AS_THE_BEST,)),
+            Claim("PPO is better than chance", OURS, (above(TRAINED, RANDOM, REWARD),)),
         ],
         draw=lambda evidence: drawing.dot_panels(evidence, (REWARD, GOODPUT, DELAY), title),
         facts=trained.facts(setup),

@@ -75,9 +75,8 @@ def study(peer: str, within: Mapping[str, float], judged: Sequence[Measure] = JU
         claims=[
             Claim(
                 f"{group}: {', '.join(each.title.partition(' (')[0] for each in judged)} within {most:.0%} of the peer's",
-                f"{told['title']}; the bound is ours",
+                f"ours: {told['title']}, and a bound of ours",
                 tuple(near(group, each, most) for each in judged),
-                ours=True,
             )
             for group, most in bounds.items()
         ],

@@ -302,7 +302,7 @@ def over_time(ax: Axes, evidence: Evidence, panel: Measure, lines: Mapping[str, 
 
 def ours(text: str, criteria: Iterable[Criterion], source: str = "ours: what the runs showed") -> Claim:
     """Returns a claim that the paper does not make."""
-    return Claim(text, source, tuple(criteria), ours=True)
+    return Claim(text, source, tuple(criteria))
 
 
 def study(

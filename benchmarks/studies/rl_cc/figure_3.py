@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 TITLE = "RTT inflation over flows, 4 senders to 1 receiver: theory and practice"
 SOURCE = "RL-CC, figure 3"
-OFFSET = "docs/rlcc-policy.md; the paper's policy has one, too, as its artifact shows"
-TOO_LARGE = "ours; the paper says that the step is too large at low rates"
+OFFSET = "ours: docs/rlcc.md; the paper's policy has one, too, as its artifact shows"
+TOO_LARGE = "ours: the paper says that the step is too large at low rates"
 FLOWS = (2, 8, 32, 128, 512, 2048)
 ALL_FLOWS = (*FLOWS, 8192)
 BLACK = "#000000"

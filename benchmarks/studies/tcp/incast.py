@@ -166,7 +166,7 @@ STUDY = Study(
     seeds=3,
     claims=[
         Claim("CUBIC collapses from 16 senders on, below a third of the line", VASUDEVAN, collapse(CUBIC, SENDERS[3:])),
-        Claim("With 16 and 32 senders CUBIC waits for one timer", OURS, tuple(map(waits_for_one_timer, (16, 32))), ours=True),
+        Claim("With 16 and 32 senders CUBIC waits for one timer", OURS, tuple(map(waits_for_one_timer, (16, 32)))),
         Claim(
             "ECN ends the collapse of 8 and 16 senders",
             ALIZADEH,
@@ -183,7 +183,6 @@ STUDY = Study(
                 f"{label_of(who)}: drops begin at {first} senders",
                 OURS,
                 (less_than(name(who, SLOW, first - 1), DROPS, 1), more_than(name(who, SLOW, first), DROPS, 0)),
-                ours=True,
             )
             for who, first in ONSETS.items()
         ),
@@ -191,7 +190,6 @@ STUDY = Study(
             "Lasting DCTCP flows queue 2 N - P frames, and lose none that fit",
             OURS,
             tuple(criterion for each in FITS for criterion in fits(each)),
-            ours=True,
         ),
         Claim(
             "Where 2 N - P frames do not fit, the buffer is full and drops",

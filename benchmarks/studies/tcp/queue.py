@@ -203,7 +203,6 @@ STUDY = Study(
             "The mean queue is a little below K",
             "ours: equations 8 and 10, 80 % to 105 % of K",
             tuple(between(each, QUEUE, 0.8 * K_PACKETS, 1.05 * K_PACKETS) for each in SAWTEETH),
-            ours=True,
         ),
         Claim("TCP NV does badly at 10 Mbit/s", THESIS, (does_well(SLOW, wanted=False),)),
         Claim("TCP NV does well at 1 Gbit/s", THESIS, (does_well(FAST, wanted=True),)),
