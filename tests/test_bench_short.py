@@ -28,7 +28,7 @@ class Short:
 
 
 SHORT = {
-    "acc-cost": Short({"SCENARIOS": 1, "SLOTS": 10, "REPEAT": 2, "NUMPY_ROUNDS": 2}),
+    "acc-cost": Short({"SCENARIOS": 1, "SLOTS": 10, "REPEAT": 2}),
     "enforce": Short({"LINES_BPS": (10**9,), "SHARES": (0.1, 1.0)}),
     "scale": Short(
         {

@@ -25,26 +25,7 @@ from typing import Any, TypeVar
 
 from dc_gym.base.package import PROGRAMS
 from dc_gym.topologies.graph import NETNS_FOLDER, NO_MARKING, Marking, Queue, Telemetry
-from dc_gym.topologies.realize import cables, tc
-from dc_gym.topologies.realize.rtnl import (
-    IFADDRMSG,
-    IFINFOMSG,
-    NDMSG,
-    NLM_F_CREATE,
-    NLM_F_EXCL,
-    RTM_NEWADDR,
-    RTM_NEWLINK,
-    RTM_NEWNEIGH,
-    TCMSG,
-    NetlinkRequest,
-    NetlinkSocket,
-    add_namespaces,
-    attr_text,
-    attr_u32,
-    attribute,
-    entered,
-    nested,
-)
+from dc_gym.topologies.realize import cables, rtnl, tc
 from dc_gym.topologies.realize.system import HERE
 
 PROBE = PROGRAMS / "linkprobe"
@@ -125,8 +106,8 @@ class Network:
         self._bridges = [f"{name}-s{index}" for index in range(net.bridges)]
         self._receiver = f"{name}-rx"
         nodes = [*self._senders, *self._bridges, self._receiver]
-        add_namespaces([netns_path(node) for node in nodes])
-        self._sockets = {node: NetlinkSocket(netns_path(node)) for node in nodes}
+        rtnl.add_namespaces([netns_path(node) for node in nodes])
+        self._sockets = {node: rtnl.NetlinkSocket(netns_path(node)) for node in nodes}
         self.wires = [join(self._sockets, *pair, index) for index, pair in enumerate(self._pairs())]
         self._join_bridges()
         self._address_hosts()
@@ -206,14 +187,14 @@ class Network:
     def cut(self) -> None:
         """Sets the receiver's device down."""
         end = self.wires[-1][1]
-        body = IFINFOMSG.pack(0, 0, end.ifindex, 0, cables.IFF_UP)
-        self._sockets[end.node].batch([NetlinkRequest(RTM_NEWLINK, 0, body, f"{end.ifname}: set down")])
+        body = rtnl.IFINFOMSG.pack(0, 0, end.ifindex, 0, cables.IFF_UP)
+        self._sockets[end.node].batch([rtnl.NetlinkRequest(rtnl.RTM_NEWLINK, 0, body, f"{end.ifname}: set down")])
 
 
-def join(sockets: dict[str, NetlinkSocket], left: str, right: str, index: int) -> tuple[End, End]:
+def join(sockets: dict[str, rtnl.NetlinkSocket], left: str, right: str, index: int) -> tuple[End, End]:
     """Makes a cable between two nodes, whose sockets are given, and sets it up."""
     ends = {left: f"p{index}", right: f"q{index}"}
-    with HERE.namespaces({node: netns_path(node) for node in ends}) as fds, NetlinkSocket() as sock:
+    with HERE.namespaces({node: netns_path(node) for node in ends}) as fds, rtnl.NetlinkSocket() as sock:
         one, other = (cables.CableEnd(ifname, mac_of(node, ifname), fds[node]) for node, ifname in ends.items())
         sock.batch([cables.create(one, other, 10**10, 0)])
     wire = [End(node, ifname, cables.devices(sockets[node])[ifname].ifindex) for node, ifname in ends.items()]
@@ -222,12 +203,12 @@ def join(sockets: dict[str, NetlinkSocket], left: str, right: str, index: int) -
     return wire[0], wire[1]
 
 
-def add_bridge(sock: NetlinkSocket, node: str, slaves: list[End]) -> None:
+def add_bridge(sock: rtnl.NetlinkSocket, node: str, slaves: list[End]) -> None:
     """Makes a bridge of devices."""
-    info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "bridge"))
-    body = IFINFOMSG.pack(0, 0, 0, cables.IFF_UP, cables.IFF_UP) + attr_text(cables.IFLA_IFNAME, "br0") + info
-    sock.batch([NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, f"{node}: add bridge")])
-    with entered(netns_path(node)):
+    info = rtnl.nested(cables.IFLA_LINKINFO, rtnl.attr_text(cables.IFLA_INFO_KIND, "bridge"))
+    body = rtnl.IFINFOMSG.pack(0, 0, 0, cables.IFF_UP, cables.IFF_UP) + rtnl.attr_text(cables.IFLA_IFNAME, "br0") + info
+    sock.batch([rtnl.NetlinkRequest(rtnl.RTM_NEWLINK, rtnl.NLM_F_CREATE | rtnl.NLM_F_EXCL, body, f"{node}: add bridge")])
+    with rtnl.entered(netns_path(node)):
         bridge = socket.if_nametoindex("br0")
     sock.batch([enslave(end, bridge) for end in slaves])
 
@@ -257,34 +238,35 @@ def mac_of(node: str, ifname: str) -> str:
     return "02:" + hashlib.blake2b(f"{node}/{ifname}".encode(), digest_size=5).digest().hex(":")
 
 
-def enslave(end: End, bridge: int) -> NetlinkRequest:
-    body = IFINFOMSG.pack(0, 0, end.ifindex, 0, 0) + attr_u32(IFLA_MASTER, bridge)
-    return NetlinkRequest(RTM_NEWLINK, 0, body, f"{end.ifname}: join the bridge")
+def enslave(end: End, bridge: int) -> rtnl.NetlinkRequest:
+    body = rtnl.IFINFOMSG.pack(0, 0, end.ifindex, 0, 0) + rtnl.attr_u32(IFLA_MASTER, bridge)
+    return rtnl.NetlinkRequest(rtnl.RTM_NEWLINK, 0, body, f"{end.ifname}: join the bridge")
 
 
-def forward_to(end: End, mac: str) -> NetlinkRequest:
+def forward_to(end: End, mac: str) -> rtnl.NetlinkRequest:
     """Tells the bridge where a host is; otherwise it would flood. What it learns from the host's own frames changes nothing."""
-    body = NDMSG.pack(AF_BRIDGE, end.ifindex, NUD_NOARP, NTF_MASTER | NTF_STICKY, 0)
-    body += attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
-    return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: forward to {mac}")
+    body = rtnl.NDMSG.pack(AF_BRIDGE, end.ifindex, NUD_NOARP, NTF_MASTER | NTF_STICKY, 0)
+    body += rtnl.attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
+    return rtnl.NetlinkRequest(rtnl.RTM_NEWNEIGH, rtnl.NLM_F_CREATE, body, f"{end.ifname}: forward to {mac}")
 
 
-def add_address(end: End, number: int) -> NetlinkRequest:
+def add_address(end: End, number: int) -> rtnl.NetlinkRequest:
     value = socket.inet_aton(ip(number))
-    body = IFADDRMSG.pack(socket.AF_INET, 24, 0, 0, end.ifindex) + attribute(IFA_LOCAL, value) + attribute(IFA_ADDRESS, value)
-    return NetlinkRequest(RTM_NEWADDR, NLM_F_CREATE, body, f"{end.ifname}: add address {ip(number)}")
+    body = rtnl.IFADDRMSG.pack(socket.AF_INET, 24, 0, 0, end.ifindex)
+    body += rtnl.attribute(IFA_LOCAL, value) + rtnl.attribute(IFA_ADDRESS, value)
+    return rtnl.NetlinkRequest(rtnl.RTM_NEWADDR, rtnl.NLM_F_CREATE, body, f"{end.ifname}: add address {ip(number)}")
 
 
-def add_neighbour(end: End, number: int, other: End) -> NetlinkRequest:
+def add_neighbour(end: End, number: int, other: End) -> rtnl.NetlinkRequest:
     mac = bytes.fromhex(mac_of(other.node, other.ifname).replace(":", ""))
-    body = NDMSG.pack(socket.AF_INET, end.ifindex, NUD_PERMANENT, 0, 0)
-    body += attribute(NDA_DST, socket.inet_aton(ip(number))) + attribute(NDA_LLADDR, mac)
-    return NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE, body, f"{end.ifname}: add neighbour {ip(number)}")
+    body = rtnl.NDMSG.pack(socket.AF_INET, end.ifindex, NUD_PERMANENT, 0, 0)
+    body += rtnl.attribute(NDA_DST, socket.inet_aton(ip(number))) + rtnl.attribute(NDA_LLADDR, mac)
+    return rtnl.NetlinkRequest(rtnl.RTM_NEWNEIGH, rtnl.NLM_F_CREATE, body, f"{end.ifname}: add neighbour {ip(number)}")
 
 
-def delete_queue(end: End) -> NetlinkRequest:
-    body = TCMSG.pack(0, end.ifindex, tc.HANDLE, tc.TC_H_ROOT, 0)
-    return NetlinkRequest(RTM_DELQDISC, 0, body, f"{end.ifname}: delete the queue")
+def delete_queue(end: End) -> rtnl.NetlinkRequest:
+    body = rtnl.TCMSG.pack(0, end.ifindex, tc.HANDLE, tc.TC_H_ROOT, 0)
+    return rtnl.NetlinkRequest(RTM_DELQDISC, 0, body, f"{end.ifname}: delete the queue")
 
 
 def _queue(port: dict[str, Any], stock: bool) -> Queue:

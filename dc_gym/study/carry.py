@@ -13,7 +13,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.records import fingerprint
 from dc_gym.study import collect, identity
 from dc_gym.study.identity import Lineage
-from dc_gym.study.model import Study, StudyOptions
+from dc_gym.study.model import Repeats, Study, StudyOptions
 from dc_gym.study.table import Table
 
 
@@ -26,10 +26,11 @@ def carry(study: Study, table: Table, options: StudyOptions, lineage: Lineage, p
         return f"old: {changed}", lineage
     if not identity.why_elsewhere(study, table, identity.environment(), lineage):
         return "of today", lineage
-    if table.sample is None:
+    how = collect.collector(study)
+    if table.sample is None or not isinstance(how, Repeats):
         return "old: it has no sample run", lineage
     own = replace(options, out=options.out / "carry", full=bool(table.options.get("full")), force=True)
-    digest = collect.collector(study).repeat(study, table.sample, own, progress)
+    digest = how.repeat(study, table.sample, own, progress)
     now = fingerprint.fingerprint(identity.environment())  # the run may have built the kernel
     if digest != table.sample.digest:
         return f"old: digest {digest[:16]} now, {table.sample.digest[:16]} before", lineage

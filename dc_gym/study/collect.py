@@ -194,6 +194,3 @@ class FunctionRows:
         found = self.rows(options, progress)
         evidence = {each.name: each.evidence(found[each.name]) for each in study.chosen(options) if each.name in found}
         return Collected(Evidence(evidence, shortfall=Shortfall(seeds=fewer("seed", options.seeds or study.seeds, study.seeds))))
-
-    def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
-        raise TestbedError(f"study {study.name}: it has no runs to repeat; `dcgym study run {study.name}` makes its rows anew")

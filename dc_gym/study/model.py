@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
@@ -128,6 +128,11 @@ class Collect(Protocol):
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
         """Makes what is missing, and returns the evidence."""
+
+
+@runtime_checkable
+class Repeats(Collect, Protocol):
+    """How rows are made whose runs have a sample."""
 
     def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
         """Makes a sample's run anew in `options.out`, and returns the digest of its records."""

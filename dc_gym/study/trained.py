@@ -234,8 +234,9 @@ class Campaign:
     def training(self, variant: PolicyVariant, seed: int) -> Training:
         length = self.length
         batch = length.batches.get(variant.name) if length.preset == THESIS_PRESET else None
-        asked = (variant.algorithm, f"{variant.name}-s{seed}", length.preset, seed, length.steps, batch)
-        return trainings.training(self.home, self._episode(variant, "lab"), *asked, levels=length.levels, evaluated=False)
+        settings = {"algorithm": variant.algorithm, "preset": length.preset, "seed": seed, "steps": length.steps}
+        settings |= {"batch": batch, "levels": length.levels, "evaluated": False}
+        return trainings.training(self.home, self._episode(variant, "lab"), f"{variant.name}-s{seed}", **settings)
 
     def point(self, variant: PolicyVariant, seed: int) -> Point:
         """Returns a run to be measured; all variants have the same traffic."""

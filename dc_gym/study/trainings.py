@@ -18,6 +18,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -105,26 +106,14 @@ class Training(Cell):
         }
 
 
-def training(
-    folder: Path,
-    spec: Spec,
-    algorithm: str,
-    name: str,
-    preset: str,
-    seed: int,
-    steps: int,
-    batch: int | None = None,
-    levels: int = 0,
-    evaluated: bool = True,
-) -> Training:
-    """Returns a training of a set of runs, after writing the files that it reads."""
+def training(folder: Path, spec: Spec, name: str, **settings: Any) -> Training:
+    """Returns a training of a set of runs, after writing the files that it reads. `settings`: fields of Training."""
     place = folder / FOLDER
     with machine_errors("make", place):
         place.mkdir(parents=True, exist_ok=True)
         file = place / f"{name}.spec.json"
         put(file, f"{spec.to_json()}\n".encode())
-        made = Training(name, file, place / name, algorithm=algorithm, preset=preset, seed=seed, steps=steps, batch=batch)
-        made = replace(made, levels=levels, evaluated=evaluated)
+        made = Training(name, file, place / name, **settings)
         if changes := made.changes():
             put(made.config, changes.encode())
     return made

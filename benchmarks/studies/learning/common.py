@@ -14,7 +14,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.study import Criterion, Evidence, Outcome, Study, StudyOptions, bounded, collect
 from dc_gym.study.collect import SpecRuns
-from dc_gym.study.evidence import Sample, Shortfall, fewer
+from dc_gym.study.evidence import Shortfall, fewer
 from dc_gym.study.model import Collected
 
 POLICY = "policy.npz"
@@ -69,9 +69,6 @@ class AfterTraining:
             self.method.policy(self.method.place(name, options) / folder, int(folder.rpartition("-")[2]), options, more)
         made = SpecRuns()(replace(study, runs=self.method.runs(name, options)), options, progress)
         return Collected(replace(made.evidence, shortfall=self.method.shortfall(made.evidence.shortfall, options)))
-
-    def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
-        raise TestbedError(f"study {study.name}: `dcgym study run {study.name}` trains its policies and makes its rows anew")
 
 
 def most(about: tuple[str, ...], words: str, share: float, holds: Callable[[Evidence, int], bool], said: str) -> Criterion:

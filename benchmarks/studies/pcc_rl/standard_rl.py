@@ -18,11 +18,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dc_gym.base.errors import TestbedError, UsageError
+from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.methods.rlcc import closed_loop
 from dc_gym.methods.rlcc.flows import FlowsConfig
@@ -31,11 +31,8 @@ from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Track, bounded, collect, series, trainings
-from dc_gym.study.evidence import Sample, Shortfall, fewer
+from dc_gym.study.evidence import Shortfall, fewer
 from dc_gym.study.model import Collected, Facts, Study, StudyOptions, Variant
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TITLE = "Standard algorithms on RL-CC's task, and the analytic gradient"
 SOURCE = "PCC-RL, sections 1 and 4: DQN, DDPG, PPO and others fail"
@@ -194,9 +191,6 @@ class FluidTrainings:
         shorter = f"trainings of {steps:,} decisions instead of {own_steps:,}" if steps < own_steps else ""
         return Collected(Evidence(made, shortfall=Shortfall(trainings=shorter, seeds=fewer("seed", len(seeds), own_seeds))))
 
-    def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
-        raise TestbedError(f"study {study.name}: it has no runs to repeat; `dcgym study run {study.name}` trains anew")
-
 
 def _algorithms(study: Study, options: StudyOptions) -> list[str]:
     """Returns the algorithms that a command asks for. Raises UsageError if one does not train flows."""
@@ -227,11 +221,8 @@ def facts(options: StudyOptions) -> Facts:
     ]
 
 
-def _band(ax: Axes) -> None:
-    """Draws the band that the criterion allows."""
-    ax.axhspan(1 - WITHIN, 1 + WITHIN, color="#DDDDDD", zorder=0)
-
-
+BAND = {OVER.name: lambda ax: ax.axhspan(1 - WITHIN, 1 + WITHIN, color="#DDDDDD", zorder=0)}
+"""What the criterion allows."""
 LINES = [series.VariantLine(LABELS[each], COLORS[each], {flows: name(each, flows) for flows in FLOWS}) for each in LABELS]
 STUDY = Study(
     TITLE,
@@ -239,7 +230,7 @@ STUDY = Study(
     VARIANTS,
     source=SOURCE,
     claims=CLAIMS,
-    draw=partial(series.figure, series=LINES, columns=MEASURES[:3], xlabel="flows", title=TITLE, curves={OVER.name: _band}),
+    draw=partial(series.figure, series=LINES, columns=MEASURES[:3], xlabel="flows", title=TITLE, curves=BAND),
     facts=facts,
     notes=NOTES,
     seeds=LENGTHS[False][0],
