@@ -170,7 +170,7 @@ def test_the_best_curve_of_its_kind_and_what_leaves_it():
     assert max(map(abs, theory.departures(exact, fit).values())) < 1e-9
     bent = exact | {2048: 2 * exact[2048]}
     assert max(map(abs, theory.departures(bent, theory.best_fit(bent)).values())) > 0.1
-    assert theory.departures(exact, theory.at_offset(0.1))[2048] == pytest.approx(4.396 / 4.686 - 1, abs=1e-3)
+    assert theory.departures(exact, theory.law(0.1))[2048] == pytest.approx(4.396 / 4.686 - 1, abs=1e-3)
 
 
 def test_a_queue_that_swings_lets_the_network_rest_higher():

@@ -7,8 +7,9 @@ There is no linker: sections are placed one after the other, and relocations are
 from __future__ import annotations
 
 import struct
+from collections import namedtuple
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dc_gym.base.errors import MachineError, UsageError
 
@@ -58,22 +59,12 @@ class Machine:
         self.core.mem_write(address, (word & 0xFFFFFFFF).to_bytes(4, "little"))
 
 
-class _Section(NamedTuple):
-    """A header of a section, as the file has it."""
+_Section = namedtuple("_Section", "name kind flags address offset size link info alignment entry_size")
+"""A header of a section, as the file has it."""
 
-    name: int
-    kind: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    alignment: int
-    entry_size: int
 
-    def of(self, data: bytes) -> bytes:
-        return bytes(self.size) if self.kind == SHT_NOBITS else data[self.offset : self.offset + self.size]
+def _content(section: _Section, data: bytes) -> bytes:
+    return bytes(section.size) if section.kind == SHT_NOBITS else data[section.offset : section.offset + section.size]
 
 
 def load(path: Path) -> tuple[Machine, dict[str, int]]:
@@ -87,15 +78,15 @@ def load(path: Path) -> tuple[Machine, dict[str, int]]:
     for number, section in enumerate(sections):
         if section.flags & SHF_ALLOC:
             places[number] = end = -(-end // max(1, section.alignment)) * max(1, section.alignment)
-            machine.core.mem_write(end, section.of(data))
+            machine.core.mem_write(end, _content(section, data))
             end += section.size
     table = next(section for section in sections if section.kind == SHT_SYMTAB)
-    names, symbols = sections[table.link].of(data), list[tuple[str, int | None]]()
-    for name, value, _, _, _, owner in struct.iter_unpack("<IIIBBH", table.of(data)):
+    names, symbols = _content(sections[table.link], data), list[tuple[str, int | None]]()
+    for name, value, _, _, _, owner in struct.iter_unpack("<IIIBBH", _content(table, data)):
         symbols.append((names[name : names.index(b"\0", name)].decode(), places[owner] + value if owner in places else None))
     for section in sections:
         if section.kind == SHT_RELA and section.info in places:
-            for at, info, addend in struct.iter_unpack("<IIi", section.of(data)):
+            for at, info, addend in struct.iter_unpack("<IIi", _content(section, data)):
                 called, place = symbols[info >> 8]
                 if place is None:
                     raise UsageError(f"{path}: {called} is called and not defined; define it beside the algorithm")

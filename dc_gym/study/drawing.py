@@ -46,7 +46,9 @@ def figure(evidence: Evidence, panels: Sequence[Measure], title: str) -> Figure:
     variants = list(evidence.variants.values())
     learners = [each for each in variants if any(len(track.x) for track in each.learning.values())]
     columns = 2 if learners else 1
-    panels = [panel for panel in panels if any(_is_measured(each, panel) for each in variants)] or panels[:1]
+    tracks = [track for each in variants for track in each.over_time.values()]
+    measured = {name for track in tracks for name, values in track.values.items() if np.isfinite(values).any()}
+    panels = [panel for panel in panels if panel.name in measured] or panels[:1]
     with kit.style():
         canvas = kit.new_figure(WIDTH if learners else 0.7 * WIDTH, LEGEND_HEIGHT + PANEL_HEIGHT * len(panels))
         axes = canvas.subplots(len(panels), columns, squeeze=False, sharex="col", sharey="row")
@@ -65,10 +67,6 @@ def figure(evidence: Evidence, panels: Sequence[Measure], title: str) -> Figure:
         kit.legend_below(canvas, axes[0][-1], 4 if learners else 3)
         kit.title(canvas, textwrap.fill(title, LETTERS * columns))
     return canvas
-
-
-def _is_measured(who: VariantEvidence, panel: Measure) -> bool:
-    return any(np.isfinite(track.values[panel.name]).any() for track in who.over_time.values() if panel.name in track.values)
 
 
 def dots(evidence: Evidence, column: Measure, title: str) -> Figure:

@@ -58,21 +58,6 @@ def scaled(values: Mapping[str, Any], scale: int) -> dict[str, Any]:
     }
 
 
-def keys(
-    network: ScaledNetwork, workload: Mapping[str, Any], length: RunLength, scale: int, interval_ns: int = RATE_INTERVAL_NS
-) -> dict[str, Any]:
-    """Returns the keys of the spec but the controller, seed and ground. `interval_ns`: between samples of the flows."""
-    return {
-        **{f"topology.{key}": value for key, value in network.topology.items()},
-        "topology.scale": scale,
-        **{f"workload.{key}": value for key, value in scaled(workload, scale).items()},
-        "time.duration": format_time(length.duration_ns * scale),
-        "time.warmup": format_time(length.warmup_ns * scale),
-        "monitor.interval": format_time(RATE_INTERVAL_NS * scale // SWEEPS),
-        "monitor.tcp_interval": format_time(interval_ns * scale),
-    }
-
-
 def variant(
     name: str,
     controller: str | None,
@@ -94,7 +79,17 @@ def variant(
     """
 
     def at(network: ScaledNetwork, length: RunLength, scale: int) -> dict[str, Any]:
-        return {**keys(network, workload, length, scale), "controller.name": controller, **scaled(own, scale)}
+        return {
+            **{f"topology.{key}": value for key, value in network.topology.items()},
+            "topology.scale": scale,
+            **{f"workload.{key}": value for key, value in scaled(workload, scale).items()},
+            "time.duration": format_time(length.duration_ns * scale),
+            "time.warmup": format_time(length.warmup_ns * scale),
+            "monitor.interval": format_time(RATE_INTERVAL_NS * scale // SWEEPS),
+            "monitor.tcp_interval": format_time(RATE_INTERVAL_NS * scale),
+            "controller.name": controller,
+            **scaled(own, scale),
+        }
 
     values, whole = at(network, length, SCALE), at(full_network or network, full, 1)
     changed = {key: whole.get(key) for key in {**values, **whole} if values.get(key) != whole.get(key)}

@@ -74,7 +74,8 @@ def figure(
         if any(column.name in each.paper for each in evidence.variants.values() for column in columns):
             handles.append(axes[0].plot([], [], "D", markerfacecolor="none", color=kit.INK, linestyle=":", markersize=5)[0])
             labels.append("the paper")
-        canvas.legend(handles, labels, loc="outside lower center", ncols=_legend_columns(labels, canvas.get_figwidth()))
+        room = int(canvas.get_figwidth() * LETTERS_AN_INCH) // (HANDLE_LETTERS + max(map(len, labels), default=0))
+        canvas.legend(handles, labels, loc="outside lower center", ncols=max(1, min(5, len(labels), room)))
         kit.title(canvas, title)
     return canvas
 
@@ -92,10 +93,6 @@ def over(
     """Returns the drawing of a line for each contestant over the numbers. `name` returns the variant's name of both."""
     found = [VariantLine(who, color, {factor * each: name(who, each) for each in numbers}) for who, color in colors.items()]
     return partial(figure, series=found, columns=columns, xlabel=xlabel, title=title, base=base)
-
-
-def _legend_columns(labels: Sequence[str], inches: float) -> int:
-    return max(1, min(5, len(labels), int(inches * LETTERS_AN_INCH) // (HANDLE_LETTERS + max(map(len, labels), default=0))))
 
 
 def _is_shown(evidence: Evidence, name: str, column: Measure) -> bool:

@@ -22,18 +22,12 @@ class Root:
         return float(self.a + self.b * np.sqrt(flows))
 
 
-def law(scaling: Scaling, offset: float = 0.0) -> Root:
-    """Returns eq. 2, beta + target sqrt(N), for a policy that rests `offset` targets above its target."""
+def law(offset: float = 0.0, scaling: Scaling = Scaling()) -> Root:  # noqa: B008
+    """Returns eq. 2, beta + target sqrt(N), of the paper's numbers, for a policy that rests `offset` targets above its own."""
     return Root(scaling.beta, scaling.target * (1 + offset))
 
 
-EQ_2 = law(Scaling())
-"""Eq. 2 with the paper's numbers."""
-
-
-def at_offset(offset: float) -> Root:
-    """Returns eq. 2 with the paper's numbers, for a policy that rests `offset` targets above its target."""
-    return law(Scaling(), offset)
+EQ_2 = law()
 
 
 def best_fit(measured: Mapping[int, float]) -> Root:

@@ -183,7 +183,7 @@ def _claims(setup: str) -> Iterator[Claim]:
     who, close = (RL_CC_CALIBRATED, CALIBRATED_CLOSE) if setup == CALIBRATED else ("RL-CC", CLOSE)
     yield Claim("RL-CC lies on eq. 2", SOURCE, (_on_curve(who, lambda: theory.EQ_2, "eq. 2", close),))
     settled = "eq. 2 at the error that flows settle at in the fluid model"
-    own = [_on_curve("RL-CC", lambda: theory.at_offset(offset()), settled)]
+    own = [_on_curve("RL-CC", lambda: theory.law(offset()), settled)]
     yield common.ours("RL-CC lies on eq. 2 at its policy's offset", own, OFFSET)
     farther = _criterion("its largest distance is above RL-CC's, whichever seeds are compared", swift, _leaves)
     yield Claim("Swift leaves its best-fitting O(sqrt N) curve", SOURCE, (farther,))
