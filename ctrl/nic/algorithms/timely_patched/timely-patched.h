@@ -25,7 +25,7 @@
 	X(absolute, "the same, with its times taken as they are", CC_SET(reference_rtt, 0))
 /* clang-format on */
 
-#include "timely.h"
+#include "../timely/timely.h"
 
 /* w in Q16. */
 static inline uint32_t patched_weight(const uint32_t *state, const struct cc_flow *flow,

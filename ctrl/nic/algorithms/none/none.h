@@ -4,7 +4,7 @@
 #ifndef DCGYM_NONE_H
 #define DCGYM_NONE_H
 
-#include "../cc.h"
+#include "../../cc.h"
 
 #define CC_NAME        "none"
 #define CC_HELP        "the line rate always, for PFC alone"

@@ -26,8 +26,8 @@
 #ifndef DCGYM_HPCC_H
 #define DCGYM_HPCC_H
 
-#include "../cc.h"
-#include "../telemetry.h"
+#include "../../cc.h"
+#include "../../telemetry.h"
 
 #define CC_NAME "hpcc"
 #define CC_HELP                                                                                              \

@@ -2,7 +2,7 @@
 """The NIC's algorithms by name, and the values of their parameters on a line of a given rate.
 
 An algorithm is a registered controller with `nic=True` (controllers.py). It is either one of dc-gym, whose header is
-algorithms/NAME.h, or a user's own, registered with the path of its header.
+NAME/NAME.h here, with underscores in the folder's name, or a user's own, registered with the path of its header.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dc_gym.base.spelling import unknown
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic.algorithm import NIC_TIMES, SCALED, Algorithm, describe
 
-HEADERS = Path(__file__).resolve().parent / "algorithms"
+FOLDER = Path(__file__).resolve().parent
 SCALED_FOR_BPS = 100 * 10**9
 
 
@@ -57,7 +57,7 @@ def header_of(name: str) -> Path:
         raise UsageError(unknown("NIC algorithm", name, names()))
     if not known.nic:
         raise UsageError(f"{name!r} is not a NIC algorithm; give one of: {', '.join(names())}")
-    return known.header or HEADERS / f"{name}.h"
+    return known.header or FOLDER / name.replace("-", "_") / f"{name}.h"
 
 
 def load(name: str, folder: Path) -> Algorithm:

@@ -3,7 +3,7 @@
 #ifndef DCGYM_FIXED_H
 #define DCGYM_FIXED_H
 
-#include "../cc.h"
+#include "../../cc.h"
 
 #define CC_NAME        "fixed"
 #define CC_HELP        "one rate, whatever happens"

@@ -29,8 +29,8 @@
 #ifndef DCGYM_POWERTCP_H
 #define DCGYM_POWERTCP_H
 
-#include "../cc.h"
-#include "../telemetry.h"
+#include "../../cc.h"
+#include "../../telemetry.h"
 
 #define CC_NAME "powertcp"
 #define CC_HELP                                                                                              \

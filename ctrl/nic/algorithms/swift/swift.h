@@ -30,7 +30,7 @@
 #ifndef DCGYM_SWIFT_H
 #define DCGYM_SWIFT_H
 
-#include "../cc.h"
+#include "../../cc.h"
 
 #define CC_NAME "swift"
 #define CC_HELP                                                                                              \

@@ -24,7 +24,7 @@
 #ifndef DCGYM_TIMELY_H
 #define DCGYM_TIMELY_H
 
-#include "../cc.h"
+#include "../../cc.h"
 
 #ifndef CC_NAME
 #define CC_NAME "timely"

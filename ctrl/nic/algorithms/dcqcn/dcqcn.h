@@ -30,7 +30,7 @@
 #ifndef DCGYM_DCQCN_H
 #define DCGYM_DCQCN_H
 
-#include "../cc.h"
+#include "../../cc.h"
 
 #define CC_NAME "dcqcn"
 #define CC_HELP "cuts by alpha / 2 at marks; recovers by a timer and a counter of bytes"
