@@ -25,6 +25,7 @@ from dc_gym.base.units import FRAME_BYTES, format_rate, format_size, format_time
 from dc_gym.cli.list import FILES, columns_of, told_of
 from dc_gym.cli.schema import schema, to_json
 from dc_gym.conformance import report
+from dc_gym.ctrl import controllers
 from dc_gym.metrics.names import FORMULAS
 from dc_gym.pages.markdown import table
 from dc_gym.records.folder import CONTENTS
@@ -226,6 +227,11 @@ def workloads() -> Iterator[str]:
     return table(("kind", "keys", "who sends what, when"), rows)
 
 
+def nic_algorithms() -> Iterator[str]:
+    found = [each for name in controllers.names() if (each := controllers.find(name)) and each.nic]
+    return table(("algorithm", "from", "reads"), ((code(each.name), each.source, each.reads) for each in found))
+
+
 def distributions() -> Iterator[str]:
     """Yields the distributions of flow sizes."""
     rows = (
@@ -265,6 +271,7 @@ REGIONS: dict[str, Callable[[], Iterator[str]]] = {
     "markings": markings,
     "qdiscs": linux_queues,
     "workloads": workloads,
+    "algorithms": nic_algorithms,
     "distributions": distributions,
     "mixes": mixes,
     "dialects": lambda: table(

@@ -1,22 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """The NIC's algorithms by name, and the values of their parameters on a line of a given rate.
 
-An algorithm is a registered controller with `nic=True` (controllers.py). It is either one of dc-gym, whose header is
-NAME/NAME.h here, with underscores in the folder's name, or a user's own, registered with the path of its header.
+An algorithm is a controller with `nic=True` (controllers.py). It is either one of dc-gym, or a user's own, registered with the
+path of its header. One of dc-gym is a folder here, whose name has underscores for hyphens:
+
+    NAME.h         the algorithm (cc.h)
+    card.toml      its Controller
+    reference.py   optional: its float reference, REFERENCE
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.spelling import unknown
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic.algorithm import NIC_TIMES, SCALED, Algorithm, describe
+
+if TYPE_CHECKING:
+    from dc_gym.ctrl.nic.reference import FloatReference
 
 FOLDER = Path(__file__).resolve().parent
 SCALED_FOR_BPS = 100 * 10**9
@@ -57,7 +66,17 @@ def header_of(name: str) -> Path:
         raise UsageError(unknown("NIC algorithm", name, names()))
     if not known.nic:
         raise UsageError(f"{name!r} is not a NIC algorithm; give one of: {', '.join(names())}")
-    return known.header or FOLDER / name.replace("-", "_") / f"{name}.h"
+    return known.header or _folder_of(name) / f"{name}.h"
+
+
+@cache
+def reference_of(name: str) -> FloatReference | None:
+    """Returns the float reference of one of dc-gym's algorithms, or None if there is none."""
+    folder = _folder_of(name)
+    if not (folder / "reference.py").is_file():
+        return None
+    found: FloatReference = importlib.import_module(f"{__name__}.{folder.name}.reference").REFERENCE
+    return found
 
 
 def load(name: str, folder: Path) -> Algorithm:
@@ -122,6 +141,10 @@ def resolve_parameters(algorithm: Algorithm, preset: str, given: Mapping[str, in
     asked = chosen.nic if chosen else {}
     nic = {name: value * SCALED_FOR_BPS // line_bps if name in NIC_TIMES else value for name, value in asked.items()}
     return ResolvedParameters(chosen.name if chosen else "", line_bps, factor, values, tuple(scaled), tuple(capped), nic)
+
+
+def _folder_of(name: str) -> Path:
+    return FOLDER / name.replace("-", "_")
 
 
 def _is_nic(name: str) -> bool:

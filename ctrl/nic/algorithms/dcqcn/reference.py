@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from dc_gym.ctrl.nic.events import CNP, NACK, TX, Decision, NicEvent, NicFlow, since
-from dc_gym.ctrl.nic.reference import LINE, Parameters, clamped
+from dc_gym.ctrl.nic.reference import LINE, Bound, FloatReference, Parameters, clamped
 
 MAX_CNPS = 16
 """The most CNPs of one event that have an effect."""
@@ -137,3 +137,6 @@ class Dcqcn:
 def short_alpha(alpha: float, g: int, marked: bool) -> float:
     """Returns alpha = (1 - g) alpha + g marked, in a register of 10 bits. What falls below its last bit is lost."""
     return math.floor((1024 - g) * alpha + g * marked) / 1024
+
+
+REFERENCE = FloatReference(Dcqcn, Bound(64, 0))

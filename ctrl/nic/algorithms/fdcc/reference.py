@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.ctrl.nic.events import ACK, RTT, Decision, NicEvent, NicFlow, Telemetry, since
-from dc_gym.ctrl.nic.reference import LINE, Parameters, clamped
+from dc_gym.ctrl.nic.reference import LINE, Bound, FloatReference, Parameters, clamped
 from dc_gym.ctrl.nic.reference_telemetry import MOST, MOST_LINE_MBPS, MOST_WINDOW_BYTES, PortSpan, share, spans_between
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ LEAST_CARRIED = 2**20
 """Mbit/s x ns from which the NIC's integers for what a line carries, in units of 128, are fine enough to compare shares."""
 INPUT_BOUND = 0.001
 """Bound on the difference of an input from that in floats, beyond what SLACK makes of it."""
-POLICY_BOUNDS = {"fdcc": 0.01, "fdcc-tree": 0.001}
-"""Bounds on the difference of an output, in -1..1, from that of the policy in floats, for the same inputs and memory: that of the
-network, with weights of 8 bits, and that of trees, where each leaf is rounded to Q16."""
+BOUND = Bound(16, 0.003, whole_packets=True)
 
 
 class Fdcc:
@@ -170,3 +168,7 @@ def policy_distance(file: NicPolicy, states: Sequence[Sequence[int]]) -> tuple[i
     integer, kept = TablePolicy(file.table()).integers(inputs, memory)
     wrong = (integer != output) | (kept != after[decided, MEMORY_AT:]).any(axis=1)
     return len(inputs), float(np.abs(output / Q16 - exact).max()), int(wrong.sum())
+
+
+REFERENCE = FloatReference(Fdcc, BOUND, output_bound=0.01)
+"""Weights have 8 bits."""
