@@ -15,16 +15,16 @@ from dc_gym.base.amount import Amount
 from dc_gym.base.errors import TopologyError
 from dc_gym.base.key import fields_by_key, values_of
 from dc_gym.base.units import FRAME_BYTES, MTU_BYTES
-from dc_gym.topologies import dumbbell, fattree, leafspine, marking, mininet_topo, parkinglot, single
+from dc_gym.topologies import marking
 from dc_gym.topologies.graph import Graph
-from dc_gym.topologies.kinds import TOPOLOGIES, register
+from dc_gym.topologies.kinds import TOPOLOGIES, dumbbell, fattree, leafspine, mininet, parkinglot, register, single
 from dc_gym.topologies.links import LinkRule, LinkSpec, Node, Wiring, merged
 from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.topologies.topology_spec import ORIGINS, PRESETS, TopologySpec
 
 __all__ = ["FAMILIES", "ORIGINS", "PRESETS", "TOPOLOGIES", "TopologySpec", "build", "register", "resolve", "unscaled"]
 
-FAMILIES = (single, dumbbell, fattree, leafspine, mininet_topo, parkinglot)
+FAMILIES = (single, dumbbell, fattree, leafspine, mininet, parkinglot)
 """The modules with kinds. Importing a module registers its kinds."""
 MBIT, GBIT = 10**6, 10**9
 LINK_NEEDS = ("rate", "delay", "buffer")

@@ -35,6 +35,7 @@ GUEST = (
     "monitors/*.py",
     "monitors/*.[ch]",
     "topologies/*.py",
+    "topologies/kinds/*.py",
     "topologies/realize/*.py",
     "traffic/*.py",
     "traffic/tgen/*.[ch]",
