@@ -342,8 +342,8 @@ KEYS = (
         ),
         (
             "controller",
-            NIC + "Controller('mine', 'mine', 'x', ecn=False, color='#000000', marker='o')",
-            "argument 'color'",
+            NIC + "Controller('mine', 'mine', 'x', ecn=False, colour='#000000', marker='o')",
+            "argument 'colour'",
         ),
         (
             "controller",
