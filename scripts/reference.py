@@ -26,6 +26,7 @@ from dc_gym.cli.list import FILES, columns_of, told_of
 from dc_gym.cli.schema import schema, to_json
 from dc_gym.conformance import report
 from dc_gym.ctrl import controllers
+from dc_gym.envs import reward
 from dc_gym.metrics.names import FORMULAS
 from dc_gym.pages.markdown import table
 from dc_gym.records.folder import CONTENTS
@@ -176,11 +177,8 @@ def value_of(forms: list[Any]) -> str:
 
 
 def networks() -> Iterator[str]:
-    """Yields the kinds of topologies, in the order of their modules."""
-    rows = (
-        (code(name), keys_of(kind), _clause(told_of(kind.call), (".",)))
-        for name, kind in _ordered(presets.TOPOLOGIES, presets.FAMILIES)
-    )
+    """Yields the kinds of topologies."""
+    rows = ((code(name), keys_of(kind), _clause(told_of(kind.call), (".",))) for name, kind in presets.TOPOLOGIES.items())
     return table(("kind", "keys", "shape"), rows)
 
 
@@ -232,6 +230,11 @@ def nic_algorithms() -> Iterator[str]:
     return table(("algorithm", "from", "reads"), ((code(each.name), each.source, each.reads) for each in found))
 
 
+def rewards() -> Iterator[str]:
+    rows = ((code(each.name), f"{'cost: ' if each.cost else ''}{each.formula}") for each in reward.rewards())
+    return table(("reward", "what it is"), rows)
+
+
 def distributions() -> Iterator[str]:
     """Yields the distributions of flow sizes."""
     rows = (
@@ -272,6 +275,7 @@ REGIONS: dict[str, Callable[[], Iterator[str]]] = {
     "qdiscs": linux_queues,
     "workloads": workloads,
     "algorithms": nic_algorithms,
+    "rewards": rewards,
     "distributions": distributions,
     "mixes": mixes,
     "dialects": lambda: table(

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The registry of topologies: the values of topology.kind.
 
-A kind is a file with a function that builds a Graph, a dataclass of its keys, and one `register` call at its end.
+A kind is a file in this folder, called as the kind: a function that builds a Graph, a dataclass of its keys, and one `register`
+call at its end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from dc_gym.topologies.graph import Graph
@@ -24,3 +26,6 @@ def register(name: str, build: Callable[..., Graph], keys: Any = None) -> None:
         keys: The dataclass of its keys.
     """
     TOPOLOGIES.add(name, build, keys)
+
+
+TOPOLOGIES.discover(__name__, Path(__file__).parent)
