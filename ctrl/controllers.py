@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The congestion controls that a spec may name. To add one, write one `register` line at the end.
+"""The congestion controls that a spec may name, each with all that is said of it.
 
-The order is part of the digest (docs/digests.md): new ones go to the end, and none is ever removed. How figures draw them is in
-figures/styles.py.
+Those that come with dc-gym are data: a TCP is a table of tcp.toml, an algorithm of the NICs the card.toml of its folder in
+nic/algorithms/. The keys are the fields of Controller. A plug-in calls `register`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import SpecError
 
 __all__ = ["Controller", "acting", "find", "names", "policy_name", "register"]
+
+TCPS = Path(__file__).resolve().with_name("tcp.toml")
+ALGORITHMS, CARD = TCPS.parent / "nic" / "algorithms", "card.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,17 @@ class Controller:
     """True if it reads what switch ports write into packets: its header defines CC_TELEMETRY."""
     header: Path | None = None
     """The header of a NIC algorithm that does not come with dc-gym. A plug-in gives the whole path."""
+    color: str | None = None
+    """Its colour in figures, such as "#884488". None: one that follows from its name."""
+    marker: str | None = None
+    """Its marker in figures, one of matplotlib's. None: one that follows from its name."""
+    source: str = ""
+    """The paper that it is from, in Markdown."""
+    reads: str = ""
+    """The signals that it reads, in Markdown."""
+    row: int | None = None
+    """Its number in the records of results, which is part of the digest (docs/digests.md): a new one takes the next free number,
+    and none is ever removed. None: the controller of a plug-in, which gets a number behind all others."""
 
     def __post_init__(self) -> None:
         if not self.label:
@@ -94,40 +109,35 @@ def policy_name(policy: str | Path) -> str:
     return (path.absolute().parent.name if path.stem == "policy" else path.stem) or path.stem
 
 
-register(Controller("dctcp", "dctcp", "DCTCP", ecn=True))
-register(Controller("nv", "nv", "TCP NV", ecn=False))
-register(Controller("cubic", "cubic", "CUBIC", ecn=False))
-register(Controller("bbr", "bbr", "BBR", ecn=False))
-register(Controller("vegas", "vegas", "Vegas", ecn=False))
-register(Controller("reno", "reno", "Reno", ecn=False))
-for _name, _label, _ecn in (
-    ("dcqcn", "DCQCN", True),
-    ("swift", "Swift", False),
-    ("timely", "TIMELY", False),
-    ("timely-patched", "patched TIMELY", False),
-    ("fixed", "fixed rate", False),
-    ("rlcc-tree", "RL-CC (tree)", False),
-    ("rlcc-mlp", "RL-CC (MLP)", False),
-    ("rlcc-mlp8", "RL-CC (MLP, int8)", False),
-    ("rlcc-lstm", "PCC-RL (LSTM)", False),
-):
-    register(Controller(_name, _name, _label, ecn=_ecn, nic=True))
-register(Controller("hpcc", "hpcc", "HPCC", ecn=False, nic=True, telemetry=True))
-register(Controller("powertcp", "powertcp", "PowerTCP", ecn=False, nic=True, telemetry=True))
-register(Controller("fdcc", "fdcc", "FDCC", ecn=False, nic=True, telemetry=True))
-register(Controller("fdcc-tree", "fdcc-tree", "FDCC (tree)", ecn=False, nic=True, telemetry=True))
-register(Controller("none", "none", "no control", ecn=False, nic=True))
-for _name, _label in (
-    ("bic", "BIC"),
-    ("westwood", "Westwood+"),
-    ("htcp", "H-TCP"),
-    ("highspeed", "HighSpeed TCP"),
-    ("hybla", "Hybla"),
-    ("scalable", "Scalable TCP"),
-    ("lp", "TCP-LP"),
-    ("veno", "Veno"),
-    ("yeah", "YeAH"),
-    ("illinois", "Illinois"),
-    ("cdg", "CDG"),
-):
-    register(Controller(_name, _name, _label, ecn=False))
+def _shipped() -> list[Controller]:
+    """Returns the controllers that come with dc-gym, by their rows."""
+    cards = [(TCPS, name, card) for name, card in _toml(TCPS).items()]
+    for folder in sorted(ALGORITHMS.iterdir()):
+        if (path := folder / CARD).is_file():
+            cards.append((path, folder.name.replace("_", "-"), _toml(path) | {"nic": True}))
+    found: dict[int, Controller] = {}
+    for path, name, card in cards:
+        if faults := list(_faults(card, found, len(cards))):
+            raise SpecError(f"{path}: controller {name!r}: {faults[0]}")
+        found[card["row"]] = Controller(name, **{"kernel_name": name, "ecn": False} | card)
+    return [found[row] for row in sorted(found)]
+
+
+def _faults(card: Mapping[str, Any], taken: Mapping[int, Controller], count: int) -> Iterator[str]:
+    """Yields what is wrong with a card, `count` of which there are."""
+    known = {each.name for each in fields(Controller)} - {"name", "header"}
+    for key in card.keys() - known:
+        yield f"{key} is no key of a card; give some of: {', '.join(sorted(known))}"
+    if not isinstance(row := card.get("row"), int) or row < 0:
+        yield f"row = {row!r} is no number; give the next free one, {count - 1}"
+    elif row in taken:
+        yield f"row = {row} is that of {taken[row].name!r}; give the next free one, {count - 1}"
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return tomllib.load(file)
+
+
+for _each in _shipped():
+    register(_each)

@@ -25,6 +25,8 @@ from dc_gym.base.units import FRAME_BYTES, format_rate, format_size, format_time
 from dc_gym.cli.list import FILES, columns_of, told_of
 from dc_gym.cli.schema import schema, to_json
 from dc_gym.conformance import report
+from dc_gym.ctrl import controllers
+from dc_gym.envs import reward
 from dc_gym.metrics.names import FORMULAS
 from dc_gym.pages.markdown import table
 from dc_gym.records.folder import CONTENTS
@@ -175,11 +177,8 @@ def value_of(forms: list[Any]) -> str:
 
 
 def networks() -> Iterator[str]:
-    """Yields the kinds of topologies, in the order of their modules."""
-    rows = (
-        (code(name), keys_of(kind), _clause(told_of(kind.call), (".",)))
-        for name, kind in _ordered(presets.TOPOLOGIES, presets.FAMILIES)
-    )
+    """Yields the kinds of topologies."""
+    rows = ((code(name), keys_of(kind), _clause(told_of(kind.call), (".",))) for name, kind in presets.TOPOLOGIES.items())
     return table(("kind", "keys", "shape"), rows)
 
 
@@ -226,6 +225,16 @@ def workloads() -> Iterator[str]:
     return table(("kind", "keys", "who sends what, when"), rows)
 
 
+def nic_algorithms() -> Iterator[str]:
+    found = [each for name in controllers.names() if (each := controllers.find(name)) and each.nic]
+    return table(("algorithm", "from", "reads"), ((code(each.name), each.source, each.reads) for each in found))
+
+
+def rewards() -> Iterator[str]:
+    rows = ((code(each.name), f"{'cost: ' if each.cost else ''}{each.formula}") for each in reward.rewards())
+    return table(("reward", "what it is"), rows)
+
+
 def distributions() -> Iterator[str]:
     """Yields the distributions of flow sizes."""
     rows = (
@@ -265,6 +274,8 @@ REGIONS: dict[str, Callable[[], Iterator[str]]] = {
     "markings": markings,
     "qdiscs": linux_queues,
     "workloads": workloads,
+    "algorithms": nic_algorithms,
+    "rewards": rewards,
     "distributions": distributions,
     "mixes": mixes,
     "dialects": lambda: table(

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from dc_gym.ctrl.nic import golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
+from dc_gym.ctrl.nic.algorithms.dcqcn.reference import REFERENCE, Dcqcn
+from dc_gym.ctrl.nic.algorithms.fdcc.reference import policy_distances
 from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, RunnerDecision, Step
-from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
-from dc_gym.ctrl.nic.reference_fdcc import policy_distances
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy
 
@@ -79,7 +79,7 @@ def against_reference(case: TraceCase) -> tuple[golden.Distance, list[str]]:
         alpha = made.state[ALPHA_WORD] / ALPHA_ONE
         if abs(alpha - reference.alpha) > (0 if case.values["short_alpha"] else ALPHA_ERROR):
             wrong.append(f"{case.name}, line {number}: alpha {alpha}, not {reference.alpha}")
-    return golden.distance(golden.BOUNDS[name], case.steps, case.made, said), wrong
+    return golden.distance(REFERENCE.bound, case.steps, case.made, said), wrong
 
 
 def verify_policy(cases: Sequence[TraceCase]) -> None:

@@ -28,7 +28,7 @@ def act():
 PLACE = "mine.py:6: ValueError: broken"
 KINDS = {
     "topology": """
-from dc_gym.topologies import kinds as where, single
+from dc_gym.topologies import kinds as where; from dc_gym.topologies.kinds import single
 where.register("mine", lambda wiring, keys: act() or single.build(wiring, keys), single.SingleKeys)
 """,
     "marking": """
@@ -147,7 +147,7 @@ def test_while_traffic_runs(kind, at, tmp_path, capsys, lab_kernel):
     assert not (tmp_path / "out").exists() and not list(tmp_path.glob("out*"))
 
 
-TOPOLOGY = "from dc_gym.topologies import kinds as where, single\n"
+TOPOLOGY = "from dc_gym.topologies import kinds as where; from dc_gym.topologies.kinds import single\n"
 MARKING = "from dc_gym.topologies import marking as where\n"
 WORKLOAD = "from dc_gym.traffic import kinds as where\nfrom dc_gym.traffic.flows import FlowRequest\n"
 OBSERVATION = "from dc_gym.envs import observation as where\n"
@@ -342,8 +342,8 @@ KEYS = (
         ),
         (
             "controller",
-            NIC + "Controller('mine', 'mine', 'x', ecn=False, color='#000000', marker='o')",
-            "argument 'color'",
+            NIC + "Controller('mine', 'mine', 'x', ecn=False, colour='#000000', marker='o')",
+            "argument 'colour'",
         ),
         (
             "controller",
@@ -523,7 +523,7 @@ def test_a_header_may_be_a_text():
 
 
 def test_our_own_words_say_where_they_were_called_from(tmp_path):
-    code = "from dc_gym.topologies import kinds, single\nkinds.register('single', single.build, single.SingleKeys)\n"
+    code = "from dc_gym.topologies.kinds import register, single\nregister('single', single.build, single.SingleKeys)\n"
     path = write(tmp_path, "none", code)
     with pytest.raises(SpecError, match=r"mine\.py:2: topology\.kind: value 'single' is registered already"):
         spec.load(path)

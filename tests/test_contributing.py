@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CONTRIBUTING.md holds: in a copy of the checkout, its commands take a topology and a reward that are added as it says."""
+"""CONTRIBUTING.md holds: in a copy of the checkout, its commands take what is added as it says, and lint finds nothing.
+
+A topology is one file, an algorithm of the NICs one folder, a reward one place; besides these, only what is generated changes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,58 @@ import pytest
 from doc_pages import ROOT
 
 PAGE = "CONTRIBUTING.md"
-ROW = "| `restless` | 0..1 | mean change of the queues over the buffers |\n"
+LINT = ("ruff check .", "ruff format --check .", "lint-imports --no-logo --no-cache", "python scripts/reference.py")
+"""`make lint` without mypy, which takes minutes where it has no cache."""
+GENERATED = {"docs/environment.md", "docs/nic-algorithms.md", "docs/spec.md", "docs/spec.schema.json", "docs/topologies.md"}
+CARD = """# SPDX-License-Identifier: Apache-2.0
+row = 31
+label = "New AIMD"
+ecn = true
+source = "DOCA PCC's RTT template"
+reads = "round trips, marks"
+"""
+REFERENCE = (
+    '"""A reference of additive increase and multiplicative decrease in floating point."""'
+    + """
+
+from __future__ import annotations
+
+from dc_gym.ctrl.nic.events import CNP, NACK, RTT, Decision, NicEvent, NicFlow, since
+from dc_gym.ctrl.nic.reference import LINE, Bound, FloatReference, Parameters, clamped
+
+
+class Aimd:
+    def __init__(self, parameters: Parameters) -> None:
+        self._p = parameters
+        self._rate = LINE
+        self._noted: set[int] = set()
+
+    def on_event(self, event: NicEvent, flow: NicFlow) -> Decision:
+        if event.type == RTT:
+            rtt_ns = since(event.sent_ns, event.first_ns) - since(event.received_ns, event.answered_ns)
+            self._measured(max(0, rtt_ns) * 256, flow.base_rtt_ns)
+            self._noted.clear()
+        else:
+            self._noted.add(event.type)
+        return Decision(self._rate, 0.0, True)
+
+    def _measured(self, rtt: int, base: int) -> None:
+        late = rtt >= base * self._p["limit"]
+        cuts = 5 if late and NACK in self._noted else 2 if late or CNP in self._noted else rtt > base * self._p["threshold"]
+        cut = self._rate * (1 - cuts * self._p["factor"] / 2**16)
+        self._rate = clamped(cut if cuts else self._rate + self._p["increase"] / 2**20)
+
+
+REFERENCE = FloatReference(Aimd, Bound(16, 0))
+"""
+)
+SPEC = """
+name = "new-aimd"
+topology = { preset = "dumbbell-1g", rate = "10Gbit/s", delay = "5us" }
+workload.kind = "pairs"
+controller.name = "new-aimd"
+time.duration = "5ms"
+"""
 
 
 @pytest.fixture
@@ -24,12 +78,13 @@ def copy(tmp_path: Path) -> Path:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
         pytest.skip("not a checkout")
+    tmp_path.chmod(0o755)  # a lab that root starts runs as another user
     tree = tmp_path / "dc-gym"
     for name in filter(None, listed.stdout.split("\0")):
         if (source := ROOT / name).is_symlink() or source.exists():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, tree / name, follow_symlinks=False)
-    (tree / "dc_gym" / "bin").symlink_to(ROOT / "dc_gym" / "bin")
+    shutil.copytree(ROOT / "dc_gym" / "bin", tree / "dc_gym" / "bin")
     return tree
 
 
@@ -41,33 +96,49 @@ def commands(section: str) -> list[str]:
     return [item.text for item in doc_pages.items(PAGE, found[1]) if isinstance(item, doc_pages.Command)]
 
 
-def work_through(section: str, tree: Path) -> str:
-    """Runs the commands of a section and returns what they print."""
+def work_through(section: str, tree: Path, *more: str) -> str:
+    """Runs the commands of a section, lint and some more, and returns what they print."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     said = ""
-    for command in commands(section):
+    for command in (*commands(section), *LINT, *more):
         done = subprocess.run(["bash", "-c", command], cwd=tree, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
         said += done.stdout
     return said
 
 
-def replace(path: Path, old: str, new: str) -> None:
-    text = path.read_text()
-    assert text.count(old) == 1, f"{path}: {text.count(old)} times {old!r}"
-    path.write_text(text.replace(old, new))
+def changed(tree: Path) -> set[str]:
+    """Returns the files of a copy that are not those of the checkout, but for what is generated or built."""
+    files = (path for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
+    names = {str(path.relative_to(tree)) for path in files} - GENERATED
+    mine = {name for name in names if not name.startswith(("dc_gym/bin/", ".ruff_cache/", ".pytest_cache/", "results/"))}
+    return {name for name in mine if not (ROOT / name).is_file() or (ROOT / name).read_bytes() != (tree / name).read_bytes()}
 
 
 def test_a_topology_enters_the_tree(copy: Path) -> None:
     example = (copy / "examples" / "ring.py").read_text()
-    (copy / "topologies" / "circle.py").write_text(re.sub(r"\bring\b", "circle", example).replace("RingKeys", "CircleKeys"))
-    presets = copy / "topologies" / "presets.py"
-    replace(presets, "from dc_gym.topologies import dumbbell,", "from dc_gym.topologies import circle, dumbbell,")
-    replace(presets, "FAMILIES = (single,", "FAMILIES = (single, circle,")
+    name = "topologies/kinds/circle.py"
+    (copy / name).write_text(re.sub(r"\bring\b", "circle", example).replace("RingKeys", "CircleKeys"))
     said = work_through("A topology", copy)
     assert "topology.size" in said and " passed" in said
-    assert "`circle`" in (copy / "docs" / "spec.md").read_text()
+    assert "`circle`" in (copy / "docs" / "spec.md").read_text() and changed(copy) == {name}
+
+
+@pytest.mark.lab
+def test_an_algorithm_of_the_nics_enters_the_tree(copy: Path) -> None:
+    folder = copy / "ctrl" / "nic" / "algorithms" / "new_aimd"
+    folder.mkdir()
+    header = folder / "new-aimd.h"
+    header.write_text((ROOT / "examples" / "aimd.h").read_text().replace('"aimd"', '"new-aimd"'))
+    os.utime(header, (0, 0))  # so that `make programs` builds no other algorithm again
+    (folder / "card.toml").write_text(CARD)
+    (folder / "reference.py").write_text(f"# SPDX-License-Identifier: Apache-2.0\n{REFERENCE}")
+    (copy.parent / "new.toml").write_text(SPEC)
+    said = work_through("A congestion control", copy, "dcgym list", "dcgym run ../new.toml --out results/new --no-plot")
+    assert len(re.findall(r"\d+ passed", said)) == 2 and re.search(r"^  new-aimd +New AIMD, reads ECN$", said, re.MULTILINE)
+    assert "| `new-aimd` | DOCA PCC's RTT template | round trips, marks |" in (copy / "docs" / "nic-algorithms.md").read_text()
+    assert changed(copy) == {f"ctrl/nic/algorithms/new_aimd/{name}" for name in ("new-aimd.h", "card.toml", "reference.py")}
 
 
 def test_a_reward_enters_the_tree(copy: Path) -> None:
@@ -77,6 +148,6 @@ def test_a_reward_enters_the_tree(copy: Path) -> None:
     assert function is not None and register is not None
     with (copy / "dc_gym" / "envs" / "reward.py").open("a") as file:
         file.write("\n\n" + f"{function[0]}{register[1]}\n".replace("unrest", "restless"))
-    replace(copy / "docs" / "environment.md", "\n## Rewards\n", f"\n## Rewards\n{ROW}")
     said = work_through("A reward", copy)
     assert "mean change of the queues over the buffers" in said and " passed" in said
+    assert "| `restless` | " in (copy / "docs" / "environment.md").read_text() and changed(copy) == {"dc_gym/envs/reward.py"}

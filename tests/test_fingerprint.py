@@ -98,7 +98,7 @@ QUIET = {
     "a check's bound": ("base/checks.py", r"^from __future__", "BOUND = 2\nfrom __future__"),
     "a comment in tgen": ("traffic/tgen/tgen.c", r"^enum \{ SIGNALLED", "/* another comment */\nenum { SIGNALLED"),
     "layout in tgen": ("traffic/tgen/tgen.c", r"\{ SIGNALLED = 128 \}", "{\n  SIGNALLED=128\n}"),
-    "a comment in an algorithm": ("ctrl/nic/algorithms/dcqcn.h", r"\A", "// another comment\n"),
+    "a comment in an algorithm": ("ctrl/nic/algorithms/dcqcn/dcqcn.h", r"\A", "// another comment\n"),
     "a comment in the cable": ("kernel/drivers/cable.c", r"BITS   512$", "BITS 512 // another comment"),
     "layout of the cable": ("kernel/drivers/cable.c", r"^\tu8 paused = 0;", "\n    u8\n  paused=0 ;"),
     "a patch's story": ("kernel/patches/0001-um-exact-clock.patch", r"\A", "Another story.\n"),

@@ -11,12 +11,12 @@ import pytest
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.ctrl.nic import algorithms, golden, kernels
+from dc_gym.ctrl.nic.algorithms.dcqcn.reference import Dcqcn, short_alpha
+from dc_gym.ctrl.nic.algorithms.fdcc.reference import OUTPUT_AT
 from dc_gym.ctrl.nic.events import ACK, CNP, RTT, TX, NicEvent, NicFlow, Telemetry
-from dc_gym.ctrl.nic.golden import BOUNDS
-from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn, short_alpha
-from dc_gym.ctrl.nic.reference_fdcc import OUTPUT_AT, POLICY_BOUNDS
 from dc_gym.ctrl.nic.reference_telemetry import RATES
 
+REFERENCED = [name for name in algorithms.names() if algorithms.reference_of(name)]
 FLOW = NicFlow(20_000, 100_000, 1514, 2)
 
 
@@ -43,7 +43,7 @@ def decided(algorithm, events, **parameters):
     return golden.decisions(golden.runner_argv(algorithm, values), [(each, FLOW) for each in (first, *events[1:])])
 
 
-@pytest.mark.parametrize("name", sorted(BOUNDS))
+@pytest.mark.parametrize("name", REFERENCED)
 def test_decisions_are_those_of_the_float_reference_and_alpha_is_the_recursion(name, cases):
     held_to_the_reference([case for case in cases(name) if not takes_long(case)])
 
@@ -78,12 +78,12 @@ def test_policies_are_held_to_their_floats_and_go_through_table_six(name, tmp_pa
 @pytest.mark.parametrize("name", ["fdcc", "fdcc-tree"])
 def test_fdcc_s_policies_are_held_to_floats_and_to_their_integers_in_python(cases, name):
     count, most, wrong = nic_golden.fdcc_distances(cases(name))
-    assert count > 700 and most < POLICY_BOUNDS[name] and wrong == 0
+    assert count > 700 and most < algorithms.reference_of(name).output_bound and wrong == 0
     (case, *_) = cases(name)
     states = [(*row.state[:OUTPUT_AT], row.state[OUTPUT_AT] ^ 1 << 12, *row.state[OUTPUT_AT + 1 :]) for row in case.made]
     made = [replace(row, state=state) for row, state in zip(case.made, states, strict=True)]
     count, most, wrong = nic_golden.fdcc_distances((replace(case, made=made),))
-    assert most > POLICY_BOUNDS[name] and wrong > 0
+    assert most > algorithms.reference_of(name).output_bound and wrong > 0
 
 
 def test_an_input_that_fdcc_s_nic_did_not_see_is_found(cases):
@@ -277,7 +277,7 @@ def test_a_runner_says_what_is_wrong_with_its_input():
 
 @pytest.mark.lab
 def test_a_lab_s_bpf_decides_as_userspace_does(cases):
-    first = {name: cases(name)[:4] for name in sorted(BOUNDS)}  # one preset, all kinds
+    first = {name: cases(name)[:4] for name in REFERENCED}  # one preset, all kinds
     short = [replace(case, steps=case.steps[:300], made=case.made[:300]) for some in first.values() for case in some]
     assert list(nic_golden.differing(kernels.run_in_lab, short)) == []
     wrong = replace(short[0], made=[replace(row, rate=row.rate + 1) for row in short[0].made])
@@ -293,16 +293,16 @@ def test_three_seeds_in_every_machine(tmp_path, name):
     tmp_path.chmod(0o755)
     algorithm = loaded(name)
     made = list(nic_golden.of(algorithm, 3, tmp_path))
-    if name in BOUNDS:
+    if name in REFERENCED:
         held_to_the_reference(made)
     assert list(nic_golden.differing(kernels.run_in_lab, made)) == []
     if algorithm.native:
         assert list(nic_golden.differing(kernels.run_in_lab, made, native=True)) == []
     if not kernels.reason_not_here():
         assert list(nic_golden.differing(kernels.run_here, made)) == []
-    if algorithm.table and name in POLICY_BOUNDS:
+    if algorithm.table and name in REFERENCED:
         count, most, wrong = nic_golden.fdcc_distances(made)
-        assert count > 2000 and most < POLICY_BOUNDS[name] and wrong == 0
+        assert count > 2000 and most < algorithms.reference_of(name).output_bound and wrong == 0
     elif algorithm.table:
         nic_golden.verify_policy(made)
 

@@ -22,7 +22,7 @@ import pytest
 
 from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms, golden
-from dc_gym.ctrl.nic.reference import NicEvent, NicFlow
+from dc_gym.ctrl.nic.events import NicEvent, NicFlow
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.methods.rlcc import bottleneck
@@ -100,7 +100,7 @@ def event_of(row, t0_ns):
 
 
 def swift_target_ns(cwnd, base_ns, hops, values):
-    """Computes the target of ctrl/nic/algorithms/swift.h in floats."""
+    """Computes the target of swift.h in floats."""
     low, high = (2**10 / np.sqrt(values[name]) for name in ("fs_max", "fs_min"))
     added = values["fs_range"] * np.clip((1 / np.sqrt(cwnd) - low) / (high - low), 0, 1)
     return (values["base_target"] + hops * values["hop"] + added) * base_ns / values["reference_rtt"]

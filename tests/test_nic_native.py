@@ -102,7 +102,7 @@ def test_an_engine_is_chosen_by_where_and_what_runs(tmp_path: Path) -> None:
 
 def test_a_header_of_the_user_is_bpf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controllers, "_registry", dict(controllers._registry))
-    header = Path(algorithms.HEADERS / "fixed.h").read_text().replace('"fixed"', '"mine"')
+    header = algorithms.header_of("fixed").read_text().replace('"fixed"', '"mine"')
     (tmp_path / "mine.h").write_text(header)
     controllers.register(Controller("mine", "", ecn=False, nic=True, header=tmp_path / "mine.h"))
     asked = load(tmp_path, DCQCN)
@@ -114,7 +114,7 @@ def test_a_header_of_the_user_is_bpf(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_an_object_that_is_missing_or_older_than_its_header_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stamped = (PROGRAMS / fingerprint.STAMP).read_text()
-    for name in ("ctrl/nic/algorithms/dcqcn.h", "ctrl/nic/native.c", "ctrl/nic/native.ld", "kernel/drivers/nic_native.h"):
+    for name in ("ctrl/nic/algorithms/dcqcn/dcqcn.h", "ctrl/nic/native.c", "ctrl/nic/native.ld", "kernel/drivers/nic_native.h"):
         assert f"  {name}\n" in stamped
     asked = load(tmp_path, DCQCN)
     monkeypatch.setattr(algorithms, "PROGRAMS", tmp_path)

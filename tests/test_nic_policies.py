@@ -38,7 +38,7 @@ def programs(tmp_path_factory):
     """Both algorithms with their own tables, by name."""
     folder = tmp_path_factory.mktemp("rlcc")
     for name in NAMES:
-        algorithm = f'-DCC_ALGORITHM="algorithms/{name}.h"'
+        algorithm = f'-DCC_ALGORITHM="{algorithms.header_of(name)}"'
         argv = ["cc", *FLAGS, "-Ictrl/nic", "-Ikernel/drivers", algorithm, "-o", str(folder / name), "tests/c/rlcc_steps.c"]
         done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

@@ -490,4 +490,4 @@ def test_an_algorithm_takes_its_parameters_within_their_bounds(name: str, tmp_pa
 @pytest.mark.usefixtures("aimd")
 def test_the_example_of_an_algorithm_sets_a_parameter() -> None:
     made = spec.load(EXAMPLES / "aimd.toml")
-    assert dict(made.nic.parameters) == {"threshold": 384} and controllers.find("aimd").label == "aimd"
+    assert dict(made.nic.parameters) == {"threshold": 384} and controllers.find("aimd").label == "AIMD on round trips"

@@ -50,7 +50,8 @@ from dataclasses import dataclass
 from dc_gym.base.key import COUNT, key
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.controllers import Controller
-from dc_gym.topologies import marking, presets, single
+from dc_gym.topologies import marking, presets
+from dc_gym.topologies.kinds import single
 from dc_gym.topologies.graph import Marking
 from dc_gym.traffic import kinds
 from dc_gym.traffic.flows import FlowRequest
@@ -85,7 +86,7 @@ FILES = """
 from dataclasses import dataclass
 from pathlib import Path
 from dc_gym.base.key import CODE_PATH, PATH, TEXT, key
-from dc_gym.topologies import presets, single
+from dc_gym.topologies import presets; from dc_gym.topologies.kinds import single
 from dc_gym.traffic import kinds
 from dc_gym.traffic.flows import FlowRequest
 
@@ -161,11 +162,11 @@ BAD = {
     "exit": ("raise SystemExit(7)\n", "mine.py:1: SystemExit: 7"),
     "several lines": ("raise ValueError('one\\ntwo')\n", "mine.py:1: ValueError: one"),
     "taken name": (
-        "from dc_gym.topologies import presets, single\npresets.register('single', single.build, single.SingleKeys)\n",
+        "from dc_gym.topologies.kinds import register, single\nregister('single', single.build, single.SingleKeys)\n",
         "topology.kind: value 'single' is registered already",
     ),
     "names of keys": (
-        "from dc_gym.topologies import presets, single\npresets.register('x', single.build, ('size',))\n",
+        "from dc_gym.topologies.kinds import register, single\nregister('x', single.build, ('size',))\n",
         "keys ('size',) is no dataclass; write @dataclass above the class of the keys",
     ),
 }
@@ -181,7 +182,7 @@ def test_mistakes_are_one_line_with_their_place(tmp_path, code, words):
 @pytest.mark.parametrize("part", ["build", "pattern"])
 def test_mistakes_in_what_is_registered_too(tmp_path, part):
     code = """
-from dc_gym.topologies import presets, single
+from dc_gym.topologies import presets; from dc_gym.topologies.kinds import single
 from dc_gym.traffic import kinds
 
 def build(wiring, keys):

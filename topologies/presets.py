@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns the keys of [topology] into a Graph. Contains the named presets; the kinds are in the modules imported here.
+"""Turns the keys of [topology] into a Graph. Contains the named presets; the kinds are the files of kinds/.
 
 Integers are bit/s, ns and bytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
@@ -15,17 +16,15 @@ from dc_gym.base.amount import Amount
 from dc_gym.base.errors import TopologyError
 from dc_gym.base.key import fields_by_key, values_of
 from dc_gym.base.units import FRAME_BYTES, MTU_BYTES
-from dc_gym.topologies import dumbbell, fattree, leafspine, marking, mininet_topo, parkinglot, single
+from dc_gym.topologies import marking
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.kinds import TOPOLOGIES, register
 from dc_gym.topologies.links import LinkRule, LinkSpec, Node, Wiring, merged
 from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.topologies.topology_spec import ORIGINS, PRESETS, TopologySpec
 
-__all__ = ["FAMILIES", "ORIGINS", "PRESETS", "TOPOLOGIES", "TopologySpec", "build", "register", "resolve", "unscaled"]
+__all__ = ["ORIGINS", "PRESETS", "TOPOLOGIES", "TopologySpec", "build", "register", "resolve", "unscaled"]
 
-FAMILIES = (single, dumbbell, fattree, leafspine, mininet_topo, parkinglot)
-"""The modules with kinds. Importing a module registers its kinds."""
 MBIT, GBIT = 10**6, 10**9
 LINK_NEEDS = ("rate", "delay", "buffer")
 
@@ -162,67 +161,78 @@ def _acc(**keys: Any) -> TopologySpec:
     return _leafspine(**{"rate_bps": 25 * GBIT, "uplink_rate_bps": 100 * GBIT, "delay_ns": 550, "links": (spine_delay,)} | keys)
 
 
-def _preset(name: str, origin: str, params: TopologySpec) -> None:
+def _preset(name: str, origin: str, make: Callable[[], TopologySpec]) -> None:
     """Registers a preset, with the origin of its numbers."""
-    PRESETS[name], ORIGINS[name] = params, origin
+    PRESETS.add(name, make)
+    ORIGINS[name] = origin
 
 
 _preset(
     "dumbbell-10m",
     "Iroko's thesis, table 1: rate and buffer. Delay and K are ours",
-    TopologySpec.of(kind="dumbbell", pairs=2, rate_bps=10 * MBIT, delay_ns=10_000, buffer_bytes=400_000, k_bytes=2 * FRAME_BYTES),
+    lambda: TopologySpec.of(
+        kind="dumbbell", pairs=2, rate_bps=10 * MBIT, delay_ns=10_000, buffer_bytes=400_000, k_bytes=2 * FRAME_BYTES
+    ),
 )
 _preset(
     "dumbbell-1g",
     "Iroko's thesis, table 1: rate and buffer. Delay and K are ours",
-    TopologySpec.of(kind="dumbbell", pairs=2, rate_bps=GBIT, delay_ns=10_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES),
+    lambda: TopologySpec.of(
+        kind="dumbbell", pairs=2, rate_bps=GBIT, delay_ns=10_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES
+    ),
 )
 _preset(
     "dctcp-10g",
     "DCTCP (SIGCOMM 2010): four senders and one receiver; the round trip without serialization is 10 us",
-    TopologySpec.of(kind="single", hosts=5, rate_bps=10 * GBIT, delay_ns=2_500, buffer_bytes=4_000_000, k_bytes=60 * FRAME_BYTES),
+    lambda: TopologySpec.of(
+        kind="single", hosts=5, rate_bps=10 * GBIT, delay_ns=2_500, buffer_bytes=4_000_000, k_bytes=60 * FRAME_BYTES
+    ),
 )
 _preset(
     "fattree-k4",
     "ours",
-    TopologySpec.of(kind="fattree", k=4, rate_bps=GBIT, delay_ns=1_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES),
+    lambda: TopologySpec.of(kind="fattree", k=4, rate_bps=GBIT, delay_ns=1_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES),
 )
 _preset(
     "fattree-k8",
     "ours",
-    TopologySpec.of(kind="fattree", k=8, rate_bps=GBIT, delay_ns=1_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES),
+    lambda: TopologySpec.of(kind="fattree", k=8, rate_bps=GBIT, delay_ns=1_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES),
 )
 _preset(
     "parkinglot-1g",
     "ours",
-    TopologySpec.of(kind="parkinglot", hops=3, rate_bps=GBIT, delay_ns=10_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES),
+    lambda: TopologySpec.of(
+        kind="parkinglot", hops=3, rate_bps=GBIT, delay_ns=10_000, buffer_bytes=4_000_000, k_bytes=20 * FRAME_BYTES
+    ),
 )
 _preset(
     "rlcc64",
     'RL-CC, section VI. Its round trip of about 10 us is eight times 1.25 us. It joins spines and ToRs "via four 100 Gbps links":'
     " as four from each ToR to each spine, the fabric is oversubscribed 2:1; as four per spine, one to each ToR (`uplinks = 1`),"
     " 8:1. The buffer is PCC-RL's, figure 1",
-    _leafspine(leaves=4, hosts_per_leaf=16, spines=2, uplinks=4, rate_bps=100 * GBIT, delay_ns=1_250, buffer_bytes=5_000_000),
+    lambda: _leafspine(
+        leaves=4, hosts_per_leaf=16, spines=2, uplinks=4, rate_bps=100 * GBIT, delay_ns=1_250, buffer_bytes=5_000_000
+    ),
 )
 _preset(
     "fdcc64",
     "FDCC: 4 access switches with 16 hosts each, 4 aggregation switches. It gives no delays: 1 us a link, as in HPCC. Its"
     " switches share a buffer and pause: give `shared_buffer`, and `pfc`",
-    _leafspine(leaves=4, hosts_per_leaf=16, spines=4, uplinks=1, rate_bps=100 * GBIT, delay_ns=1_000),
+    lambda: _leafspine(leaves=4, hosts_per_leaf=16, spines=4, uplinks=1, rate_bps=100 * GBIT, delay_ns=1_000),
 )
 _preset(
     "acc24a",
     "ACC, figures 1 and 2. The number of links between a leaf and a spine is ours",
-    _acc(leaves=2, hosts_per_leaf=12, spines=2, uplinks=1),
+    lambda: _acc(leaves=2, hosts_per_leaf=12, spines=2, uplinks=1),
 )
 _preset(
     "acc24",
     "ACC, testbed: each server is on two leaves, and each leaf has four links to the spines",
-    _acc(leaves=4, hosts_per_leaf=12, spines=2, uplinks=2, nics=2),
+    lambda: _acc(leaves=4, hosts_per_leaf=12, spines=2, uplinks=2, nics=2),
 )
 _preset(
     "acc96",
     "ACC, figure 14. The number of links between a leaf and a spine is ours: three make it as wide as figure 12's (1:1)",
-    _acc(leaves=4, hosts_per_leaf=24, spines=2, uplinks=3),
+    lambda: _acc(leaves=4, hosts_per_leaf=24, spines=2, uplinks=3),
 )
-_preset("acc288", "ACC, figure 12", _acc(leaves=12, hosts_per_leaf=24, spines=6, uplinks=1))
+_preset("acc288", "ACC, figure 12", lambda: _acc(leaves=12, hosts_per_leaf=24, spines=6, uplinks=1))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,43 @@ from dc_gym.topologies.links import RULES, LinkRule, LinkSpec
 HOST_QDISCS = ("bfifo", "fq")
 LARGEST_SCALE = 10**6
 TOPOLOGIES = Registry("topology.kind", TopologyError, ("wiring",))
-PRESETS: dict[str, TopologySpec] = {}
+
+
+class Presets(MutableMapping[str, "TopologySpec"]):
+    """The presets by name. Each is made, and the file of its kind imported, when somebody asks for it."""
+
+    def __init__(self) -> None:
+        self._makers: dict[str, Callable[[], TopologySpec]] = {}
+        self._made: dict[str, TopologySpec] = {}
+
+    def add(self, name: str, make: Callable[[], TopologySpec]) -> None:
+        """Adds a preset that `make` makes."""
+        self._makers[name] = make
+
+    def __getitem__(self, name: str) -> TopologySpec:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __setitem__(self, name: str, preset: TopologySpec) -> None:
+        self._makers[name] = lambda: preset
+        self._made.pop(name, None)
+
+    def __delitem__(self, name: str) -> None:
+        del self._makers[name]
+        self._made.pop(name, None)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+PRESETS = Presets()
 ORIGINS: dict[str, str] = {}
 """The origin of each preset's numbers, in Markdown."""
 

@@ -20,10 +20,14 @@ import numpy.typing as npt
 from dc_gym import spec
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.peers import files
+from dc_gym.ctrl import controllers
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.metrics.fairness import jain
+from dc_gym.spec.nic import FRAME_HEADERS_BYTES
 from dc_gym.study import collect
 from dc_gym.topologies.graph import Graph
+from dc_gym.topologies.telemetry import TELEMETRY_BYTES
+from dc_gym.traffic.sizes import HEADER_BYTES
 
 STORED, BUILDS = (Path(__file__).resolve().with_name(name) for name in ("stored.tsv", "simulators.tsv"))
 """What peers gave, a row a case, so that a comparison needs no peer; and of which builds these rows are."""
@@ -159,8 +163,10 @@ class Ours:
 
     @property
     def header_bytes(self) -> int:
-        """Bytes of a frame that are no payload (docs/nic.md; HPCC's have telemetry), and so of an ACK."""
-        return {"hpcc": 116, "dctcp": 66}.get(self.controller, 74)
+        """Bytes of a frame that are no payload (docs/nic.md), and so of an ACK."""
+        controller = controllers.find(self.controller)
+        assert controller is not None
+        return FRAME_HEADERS_BYTES + TELEMETRY_BYTES * controller.telemetry if controller.nic else HEADER_BYTES
 
     @property
     def payload_bytes(self) -> int:

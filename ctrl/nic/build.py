@@ -17,6 +17,8 @@ from dc_gym.ctrl.nic import contract
 from dc_gym.ctrl.nic.algorithm import Algorithm, describe
 
 SOURCES = Path(__file__).resolve().parent
+ANY_FOLDER = SOURCES / "algorithms" / "none"
+"""The folder of one of dc-gym's algorithms, from which the relative includes of a copy of any of them hold."""
 DAEMON = PACKAGE / "daemon"
 DRIVERS = PACKAGE / "kernel" / "drivers"
 RUNNER_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror")
@@ -101,7 +103,7 @@ def _key(header: Path) -> tuple[Path, bytes]:
 
 def _algorithm(header: Path) -> list[str]:
     """Returns the flags for a header in another folder. With them it includes cc.h and dc-gym's headers as a header here does."""
-    return [f'-DCC_ALGORITHM="{header.resolve()}"', f"-I{SOURCES}", f"-I{SOURCES / 'algorithms'}", f"-I{DRIVERS}"]
+    return [f'-DCC_ALGORITHM="{header.resolve()}"', f"-I{SOURCES}", f"-I{ANY_FOLDER}", f"-I{DRIVERS}"]
 
 
 def _compile(compiler: str, header: Path, flags: list[str]) -> None:

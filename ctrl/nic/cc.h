@@ -3,7 +3,7 @@
  * A NIC's congestion control: what an algorithm sees, keeps and answers.
  *
  * The cut is that of programmable RDMA NICs (DOCA PCC): one entry for every event of a flow, a rate in Q20 of
- * the line rate out, 48 bytes of context a flow, integers only. An algorithm is one header in algorithms/
+ * the line rate out, 48 bytes of context a flow, integers only. An algorithm is one header, algorithms/X/X.h,
  * that is pure: no clock, no memory of its own, no call out. So the same lines run in the data path (eBPF),
  * in userspace tests and in trainers, and decide the same.
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An algorithm of the NIC alone, in userspace: ccrun-NAME is this file and one header of algorithms/.
+ * An algorithm of the NIC alone, in userspace: ccrun-NAME is this file and one header of algorithms/X/.
  *
  *   ccrun-NAME --describe                 what it is, as JSON
  *   ccrun-NAME [--parameters V,V,...] [--rates R,R,...] [--table FILE] [--repeat N] < events > decisions

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An algorithm of the NIC alone, in the kernel: cctest-NAME.bpf.o is this file and one header of algorithms/.
- * cctest.c loads it and hands it events by BPF_PROG_TEST_RUN, so that what it decides can be held against
- * ccrun's, and its time measured. As in the NIC the state is a map's and parameters are read-only data.
+ * An algorithm of the NIC alone, in the kernel: cctest-NAME.bpf.o is this file and one header of
+ * algorithms/X/. cctest.c loads it and hands it events by BPF_PROG_TEST_RUN, so that what it decides can be
+ * held against ccrun's, and its time measured. As in the NIC the state is a map's and parameters are
+ * read-only data.
  */
 #include CC_ALGORITHM
 

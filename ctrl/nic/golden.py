@@ -18,24 +18,11 @@ from pathlib import Path
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.ctrl.nic.algorithm import Algorithm
-from dc_gym.ctrl.nic.algorithms import resolve_parameters
+from dc_gym.ctrl.nic.algorithms import reference_of, resolve_parameters
 from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, NicEvent, NicFlow, Telemetry
-from dc_gym.ctrl.nic.reference import FixedRate, Parameters, Reference, Swift, Timely, TimelyPatched
-from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
-from dc_gym.ctrl.nic.reference_fdcc import POLICY_BOUNDS, Fdcc
-from dc_gym.ctrl.nic.reference_telemetry import RATES, Hpcc, PowerTcp
+from dc_gym.ctrl.nic.reference import Bound, Parameters, Reference
+from dc_gym.ctrl.nic.reference_telemetry import RATES
 
-REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
-    "fixed": FixedRate,
-    "none": lambda _: FixedRate({"rate": Q20}),
-    "dcqcn": Dcqcn,
-    "swift": Swift,
-    "timely": Timely,
-    "timely-patched": TimelyPatched,
-    "hpcc": Hpcc,
-    "powertcp": PowerTcp,
-}
-"""References of algorithms without a policy. That of FDCC's also needs the NIC's outputs (reference_fdcc.py)."""
 TIMEOUT_S = 120  # for a trace that takes seconds at most
 KINDS = ("fabric", "lossy", "silent", "hostile")
 FLOWS_PER_TRACE, STEPS = 10, 150
@@ -51,32 +38,6 @@ If less than a timer's period is missing to a full turn, the clock cannot tell i
 """
 EXTREMES = (0, 1, 2, 255, 65535, 65536, 2**20, 2**30, 2**31 - 1, 2**31, CLOCK_TURN_NS - 2, CLOCK_TURN_NS - 1)
 Q20 = 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The largest permitted difference between a header and its reference."""
-
-    rate: float
-    """Tolerance of rates: share of the line, in 2^-20."""
-    relative: float
-    """Relative tolerance of windows, to a byte, and of rates where it allows more than `rate`."""
-    whole_packets: bool = False
-    """True if windows are whole packets. A window may then be off by a packet: the exact one may be at a border between two."""
-
-
-BOUNDS = {
-    "fixed": Bound(1, 0),
-    "none": Bound(0, 0),
-    "dcqcn": Bound(64, 0),
-    "swift": Bound(16, 0.001),
-    "timely": Bound(16, 0.0001),  # gradients of 16 fraction bits: each cut may be off by 0.0012 % of the rate, and eight add up
-    "timely-patched": Bound(4, 0),
-    "hpcc": Bound(16, 0.003),
-    "powertcp": Bound(16, 0.003),
-    "fdcc": Bound(16, 0.003, whole_packets=True),
-    "fdcc-tree": Bound(16, 0.003, whole_packets=True),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,11 +278,8 @@ def values_of(algorithm: Algorithm, preset: str, line_bps: int = 10**11) -> Mapp
     return resolve_parameters(algorithm, preset, {}, line_bps).values
 
 
-def references(
-    name: str, values: Mapping[str, int], steps: Sequence[Step], make: Callable[[Parameters], Reference] | None = None
-) -> list[Decision]:
-    """Returns the decisions of the papers' formulas. Each new flow starts with a new reference, from `make` if that is given."""
-    make = make or REFERENCES[name]
+def references(values: Mapping[str, int], steps: Sequence[Step], make: Callable[[Parameters], Reference]) -> list[Decision]:
+    """Returns the decisions of the papers' formulas. Each new flow starts with a new reference."""
     flow_of, said = make(values), []
     for event, flow in steps:
         if event.flags & NEW_FLOW:
@@ -331,20 +289,19 @@ def references(
 
 
 def compare_with_reference(
-    name: str,
-    steps: Sequence[Step],
-    made: Sequence[RunnerDecision],
-    values: Mapping[str, int],
-    make: Callable[[Parameters], Reference] | None = None,
+    name: str, steps: Sequence[Step], made: Sequence[RunnerDecision], values: Mapping[str, int]
 ) -> Distance:
-    """Compares a trace's decisions with the algorithm's reference (or one from `make`), within its bound."""
-    if name in POLICY_BOUNDS:
-        make = partial(Fdcc, states=iter([each.state for each in made]))
+    """Compares a trace's decisions with the algorithm's reference, within its bound."""
+    reference = reference_of(name)
+    assert reference is not None, f"{name} has none"
+    make = reference.make
+    if reference.output_bound is not None:
+        make = partial(make, states=iter([each.state for each in made]))
     try:
-        said = references(name, values, steps, make)
+        said = references(values, steps, make)
     except TestbedError as error:
         return Distance(len(made), 0.0, 0.0, str(error))
-    return distance(BOUNDS[name], steps, made, said)
+    return distance(reference.bound, steps, made, said)
 
 
 def distance(bound: Bound, steps: Sequence[Step], made: Sequence[RunnerDecision], said: Sequence[Decision]) -> Distance:

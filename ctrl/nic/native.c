@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The shim with one algorithm as machine code of the lab kernel (docs/nic.md): the same lines as in BPF,
- * compiled with -DNIC_NATIVE -DCC_ALGORITHM='"algorithms/NAME.h"' and linked by native.ld.
+ * compiled with -DNIC_NATIVE -DCC_ALGORITHM='"algorithms/X/X.h"' and linked by native.ld.
  */
 #include "shim.bpf.c"
 

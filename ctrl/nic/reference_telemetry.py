@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HPCC and PowerTCP in floating point. hpcc.h and powertcp.h are tested against them.
+"""The references of algorithms that read telemetry: what HPCC, PowerTCP and FDCC share.
 
 Windows are shares of the line rate times the base round trip. Records are whole numbers by definition, and so is the table of
 their rates, which all golden traces share.
@@ -71,7 +71,7 @@ def spans_between(before: Telemetry | None, told: Telemetry, apart_ns: int) -> l
 
 
 class TelemetryWindow:
-    """The part that both algorithms share: records of the ACK before, the moving mean, and the step of once a round trip."""
+    """The part that HPCC and PowerTCP share: records of the ACK before, the moving mean, and the step of once a round trip."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._p = parameters
@@ -117,50 +117,3 @@ class TelemetryWindow:
         bdp = min(MOST_WINDOW_BYTES, min(MOST_LINE_MBPS, flow.line_mbps) * flow.base_rtt_ns / 8000)
         window = min(MOST_WINDOW_BYTES, max(1.0, bdp * self._window + flow.packet_bytes - 1))
         return Decision(clamped(self._window), window, False)
-
-
-class Hpcc(TelemetryWindow):
-    """Li et al., SIGCOMM 2019, algorithm 1."""
-
-    def __init__(self, parameters: Parameters) -> None:
-        super().__init__(parameters)
-        self._reference = LINE
-        """W_c"""
-        self._stage = 0
-        self._cut = False
-
-    def _load(self, port: PortSpan, flow: NicFlow) -> float:
-        queue = min(port.queue_bytes, port.before_bytes)
-        return port.share(port.sent_bytes, port.time_ns) + port.share(queue, flow.base_rtt_ns)
-
-    def _next(self, once: bool) -> float:
-        eta = self._p["eta"] / 2**20
-        self._cut = self._mean >= eta or self._stage >= self._p["max_stage"]
-        base = self._reference * eta / max(2.0**-20, self._mean) if self._cut else self._reference
-        return base + (self._p["w_ai"] / 2**26 or (1 - eta) / self._p["flows"])
-
-    def _step(self) -> None:
-        self._reference = self._window
-        self._stage = 0 if self._cut else self._stage + 1
-
-
-class PowerTcp(TelemetryWindow):
-    """Addanki et al., NSDI 2022, algorithm 1."""
-
-    def __init__(self, parameters: Parameters) -> None:
-        super().__init__(parameters)
-        self._old = LINE
-
-    def _load(self, port: PortSpan, flow: NicFlow) -> float:
-        arrived = max(0, port.sent_bytes + port.queue_bytes - port.before_bytes)
-        current = max(self._p["current_min"] / 2**20, port.share(arrived, port.time_ns))
-        return min(MOST, current * (1 + port.share(port.queue_bytes, flow.base_rtt_ns)))
-
-    def _next(self, once: bool) -> float:
-        gamma, last = self._p["gamma"] / 2**16, self._old if self._p["last_old"] else self._window
-        aimed = self._old * self._p["target"] / 2**20 / max(2.0**-20, self._mean)
-        beta = self._p["beta"] / 2**26 or 1 / self._p["flows"]
-        return gamma * (min(2.0, aimed) + beta) + (1 - gamma) * last
-
-    def _step(self) -> None:
-        self._old = self._window

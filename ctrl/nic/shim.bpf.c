@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The NIC shim's data path (docs/nic.md): one object a congestion control algorithm, compiled with
- * -DCC_ALGORITHM='"algorithms/NAME.h"', to BPF or (native.c) to machine code of the lab kernel. All NICs of a
+ * -DCC_ALGORITHM='"algorithms/X/X.h"', to BPF or (native.c) to machine code of the lab kernel. All NICs of a
  * ground share its maps; nicd.c loads and attaches it.
  *
  *   nic_depart    ring, egress   doorbells become tokens; tokens get the time until which fq holds them

@@ -5,7 +5,8 @@
   Annotations count, since dataclasses and the readers of specs act by them.
 - C: its tokens without comments, as text, so that nothing is included. A directive keeps its line. Linker scripts likewise.
 - Patches: the lines that they add and remove, and in which files. Context and numbers of lines are left out.
-- Files of kbuild: without lines that are comments. All else counts with each byte.
+- Files of kbuild: without lines that are comments.
+- TOML, the cards of controllers: without comments and without what a card says to readers alone. All else counts with each byte.
 
 No parser of Python's own is used, since their trees and tokens differ between versions: every Python finds the same digests.
 
@@ -50,6 +51,7 @@ C_NEEDLESS = r"(?<=[()\[\]{};,]) | (?=[()\[\]{};,])|(?<=[\w\0]) (?![\w\0])|(?<![
 """Blanks without which all tokens are the same: not the one in `a + +b`."""
 HUNK = r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@"
 KBUILD_COMMENT = r"(?m)^[ \t]*(?:#.*)?\n"
+CARD_OF_READERS = r"(?m)^(?:#.*|(?:label|color|marker|source|reads) = .*|)\n"
 MOST_KEPT = 4096
 HEX_DIGITS = 64
 
@@ -211,12 +213,17 @@ def _kbuild(text: str) -> str:
     return re.sub(KBUILD_COMMENT, "", text)
 
 
+def _card(text: str) -> str:
+    return re.sub(CARD_OF_READERS, "", text)
+
+
 _RULES: dict[str, Callable[[str], str]] = {
     **dict.fromkeys((".c", ".h"), _c),
     **dict.fromkeys(("Kconfig", "Makefile", "Kbuild"), _kbuild),
     ".ld": _linker_script,
     ".patch": _patch,
     ".py": of_python,
+    ".toml": _card,
 }
 """How a source is read, by the ending of its name, or by its name if that has none."""
 

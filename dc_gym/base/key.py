@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -171,8 +171,8 @@ def key(
 class Declarations(Protocol):
     """The keys that the kinds of a registry declare (registry.py)."""
 
-    def keys_by_kind(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yields the kinds, and for each its fields by their names in the file."""
+    def keys_by_kind(self, first: Collection[str] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yields the kinds, those in `first` first, and for each its fields by their names in the file."""
 
     def no_effect(self, kinds: tuple[str, ...]) -> str:
         """Returns why a key that none of these kinds declares is refused."""
@@ -300,7 +300,7 @@ def check(section: Any, prefix: str) -> None:
             _, declared = _declaration(type(section), name, _get_of(section))
             if declared is None:
                 raise UnknownKey(prefix + name, None, "unknown key")
-            if kinds and not any(name in keys for kind, keys in registry.keys_by_kind() if kind in kinds):
+            if kinds and not any(name in keys for kind, keys in registry.keys_by_kind(kinds) if kind in kinds):
                 raise KeyFault(prefix + name, declared.metadata["kind"].write(value), registry.no_effect(kinds))
             check_value(prefix + name, value, declared)
 
@@ -467,8 +467,7 @@ def _declaration(cls: type, name: str, get: Get, by_field: bool = False) -> tupl
     for holder in own_fields(cls):
         choose = holder.metadata["chosen"]
         chosen = choose(get) if choose else ()
-        kinds = sorted(holder.metadata["registry"].keys_by_kind(), key=lambda item: item[0] not in chosen)
-        for _, declared in kinds:
+        for _, declared in holder.metadata["registry"].keys_by_kind(chosen):
             found = {each.name: each for each in declared.values()} if by_field else declared
             if name in found:
                 return holder.name, found[name]

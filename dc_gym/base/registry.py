@@ -8,13 +8,18 @@
     register("ring", build, RingKeys)          # build(wiring, keys), where keys is a RingKeys
 
 The keys are declared here and nowhere else: the loader, `dcgym list`, docs/spec.md and the JSON Schema read the declaration.
+
+A registry may have a folder (`discover`). A kind that comes with dc-gym is a file there, called as the kind, and nothing names
+it. It is imported when somebody asks for the kind, or for all of them.
 """
 
 from __future__ import annotations
 
+import importlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 from dc_gym.base import usercode
@@ -69,8 +74,8 @@ class Entry:
         return (self.keys(**{self.declared[name].name: value for name, value in values.items()}),)
 
 
-class Registry(dict[str, Entry]):
-    """The kinds by name, in the order of registration."""
+class Registry(MutableMapping[str, Entry]):
+    """The kinds by name: those of its folder, then the others in the order of registration."""
 
     def __init__(
         self,
@@ -89,7 +94,8 @@ class Registry(dict[str, Entry]):
             shared: Names of keys of the section that a kind may declare all the same, because it reads them itself.
             together: True if several kinds act in one experiment. A key then has one form in all of them.
         """
-        super().__init__()
+        self._entries: dict[str, Entry] = {}
+        self._package, self._files = "", tuple[str, ...]()
         self.key, self.error, self._arguments, self._shared, self._together = key, error, arguments, shared, together
         self._sections: tuple[type, ...] = ()
 
@@ -97,10 +103,50 @@ class Registry(dict[str, Entry]):
         """Sets the sections that hold the keys of its kinds. A kind cannot declare a key that a section has already."""
         self._sections = sections
 
-    def keys_by_kind(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yields the kinds, and for each its fields by their names in the file, without those that all kinds have."""
-        for name, entry in self.items():
-            yield name, {key: each for key, each in entry.declared.items() if key not in self._shared}
+    def discover(self, package: str, folder: Path) -> None:
+        """Sets the package whose modules, the files of the folder, register a kind each, of their own name."""
+        self._package = package
+        self._files = tuple(sorted(path.stem for path in folder.glob("[a-z]*.py")))
+
+    def __getitem__(self, name: str) -> Entry:
+        if name not in self._entries and name in self._files:
+            importlib.import_module(self._module(name))
+            if name not in self._entries:
+                raise self.error(
+                    f"{self._module(name)} registers no {self.key} {name!r}; call register({name!r}, ...) at its end"
+                )
+        return self._entries[name]
+
+    def __setitem__(self, name: str, entry: Entry) -> None:
+        self._entries[name] = entry
+
+    def __delitem__(self, name: str) -> None:
+        del self._entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries or name in self._files
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._files
+        yield from [name for name in self._entries if name not in self._files]
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def clear(self) -> None:
+        """Removes all kinds that are registered. A file of the folder that was imported does not register its kind again."""
+        self._entries.clear()
+
+    def _module(self, name: str) -> str:
+        return f"{self._package}.{name}"
+
+    def keys_by_kind(self, first: Collection[str] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yields the kinds, and for each its fields by their names in the file, without those that all kinds have.
+
+        The kinds in `first` come first: who finds there what it looks for imports no file of the others.
+        """
+        for name in sorted(self, key=lambda name: name not in first):
+            yield name, {key: each for key, each in self[name].declared.items() if key not in self._shared}
 
     def no_effect(self, kinds: tuple[str, ...]) -> str:
         """Returns why a key that none of these kinds declares is refused."""
@@ -109,7 +155,7 @@ class Registry(dict[str, Entry]):
     def add(self, name: str, call: Callable[..., Any], keys: Any, help: str = "") -> None:
         """Registers a kind. Raises an error if its name is taken, or its function or its keys cannot be used."""
         what = f"{self.key} {name!r}"
-        if name in self:
+        if name in self and (name in self._entries or getattr(call, "__module__", "") != self._module(name)):
             raise self.error(f"{self.key}: value {name!r} is registered already; choose another name")
         if keys is not None:
             self._check_keys(what, keys)

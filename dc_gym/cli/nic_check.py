@@ -18,8 +18,9 @@ from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, build, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.algorithms import ResolvedParameters
-from dc_gym.ctrl.nic.golden import BOUNDS, RunnerDecision
-from dc_gym.ctrl.nic.reference_fdcc import POLICY_BOUNDS, policy_distances
+from dc_gym.ctrl.nic.algorithms.fdcc.reference import policy_distances
+from dc_gym.ctrl.nic.golden import RunnerDecision
+from dc_gym.ctrl.nic.reference import FloatReference
 from dc_gym.methods.rlcc import cells
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
@@ -54,13 +55,14 @@ class AlgorithmCheck:
         self._policy = nic_policy.load(algorithm.name, policy) if algorithm.table else None
         self._traces = {kind: golden.trace(kind, algorithm, 1) for kind in golden.KINDS}
         self._made: dict[str, Sequence[RunnerDecision]] = {}
+        self._reference = algorithms.reference_of(algorithm.name)
 
     def checks(self, here: bool = False, no_kernel: bool = False) -> Iterator[Check]:
         """Yields all checks, the cheapest first."""
         yield self._size()
         yield self._sanitized()
-        if self._algorithm.name in BOUNDS:
-            yield self._held()
+        if self._reference is not None:
+            yield self._held(self._reference)
         if self._policy and self._made:
             yield (
                 self._held_to_fdcc(self._policy)
@@ -87,7 +89,7 @@ class AlgorithmCheck:
         rates = [row.rate for rows in self._made.values() for row in rows]
         return Check(name, asked, f"{len(rates):,} decisions: rates {min(rates)}..{max(rates)} / 2^20 of the line", True)
 
-    def _held(self) -> Check:
+    def _held(self, reference: FloatReference) -> Check:
         """Compares the decisions with the float reference, which dc-gym's own algorithms have."""
         name, values = self._algorithm.name, self._setting.values
         found = {
@@ -97,13 +99,15 @@ class AlgorithmCheck:
         }
         broken = [f"{kind}: {each.broken}" for kind, each in found.items() if each.broken]
         measured = f"rates {max((each.rate for each in found.values()), default=0.0):.1f} / 2^20"
-        bound = golden.BOUNDS[name]
+        bound = reference.bound
         asked = f"rates within {bound.rate:g} / 2^20" + (f" or {bound.relative:.2%}" if bound.relative else "")
         return Check("float reference", asked, broken[0] if broken else measured, bool(found) and not broken)
 
     def _held_to_fdcc(self, policy: NicPolicy) -> Check:
         """Compares each output of a policy of FDCC with that in floats, for the same inputs and memory."""
-        bound = POLICY_BOUNDS[policy.kind]
+        reference = algorithms.reference_of(policy.kind)
+        bound = reference.output_bound if reference else None
+        assert bound is not None, "a policy of FDCC"
         count, most, wrong = policy_distances(policy, ([row.state for row in made] for made in self._made.values()))
         words = f"{count:,} decisions: {most:.5f}; {wrong} differ from the integers in Python"
         return Check("policy in floats", f"outputs within {bound}", words, most < bound and not wrong)

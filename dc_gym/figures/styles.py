@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """How figures draw a controller: its colour, its marker and its label.
 
-Everybody has a style: those that come with dc-gym have one in the table below, and any other has one that follows from its name,
-so that it is the same in every figure. A plug-in that wants another one says so in a line:
+A controller says how it is drawn (ctrl/controllers.py). What it leaves open follows from its name, so that it is the same in
+every figure. `register` changes the style of a controller that somebody else has registered:
 
-    styles.register("aimd", color="#661100", marker="d", label="AIMD on round trips")
+    styles.register("cubic", color="#661100", marker="d")
 
-The first six colours are those of Okabe and Ito, which colour-blind readers can distinguish. This module does not import
-matplotlib.
+The first six colours of those that come with dc-gym are those of Okabe and Ito, which colour-blind readers can distinguish. This
+module does not import matplotlib.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COLORS = (
     *("#C71585", "#6B8E23", "#A0522D", "#5F9EA0", "#483D8B", "#DC143C"),
 )
 MARKERS = ("d", "P", "X", "h", "8", "<", ">", "p")
-"""The default palette. None of its colours is in the table below."""
+"""The default palette. No controller that comes with dc-gym has one of its colours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,40 +52,6 @@ class Style:
     label: str
 
 
-_KNOWN: dict[str, tuple[str, str]] = {
-    "dctcp": ("#0072B2", "o"),
-    "nv": ("#D55E00", "s"),
-    "cubic": ("#009E73", "^"),
-    "bbr": ("#CC79A7", "D"),
-    "vegas": ("#E69F00", "v"),
-    "reno": ("#56B4E9", "P"),
-    "dcqcn": ("#B7A100", "p"),
-    "swift": ("#000000", "*"),
-    "timely": ("#882255", "h"),
-    "timely-patched": ("#AA4499", "H"),
-    "fixed": ("#999999", "x"),
-    "rlcc-tree": ("#332288", "<"),
-    "rlcc-mlp": ("#117733", ">"),
-    "rlcc-mlp8": ("#999933", "8"),
-    "rlcc-lstm": ("#44AA99", "X"),
-    "hpcc": ("#CC6677", "d"),
-    "none": ("#555555", "x"),
-    "powertcp": ("#DDAA33", "8"),
-    "fdcc": ("#004488", "P"),
-    "fdcc-tree": ("#88CCEE", "<"),
-    "bic": ("#1B7837", "s"),
-    "westwood": ("#762A83", "^"),
-    "htcp": ("#B2182B", "v"),
-    "highspeed": ("#2166AC", "h"),
-    "hybla": ("#8C510A", "o"),
-    "scalable": ("#01665E", "p"),
-    "lp": ("#737373", "d"),
-    "veno": ("#C51B7D", "P"),
-    "yeah": ("#4D9221", "X"),
-    "illinois": ("#E08214", "*"),
-    "cdg": ("#542788", "H"),
-}
-"""Colour and marker of the controllers that come with dc-gym."""
 _registry: dict[str, dict[str, str]] = {}
 _recorded: dict[str, Style] = {}
 """The styles of a plug-in's controllers, as results recorded them."""
@@ -111,7 +77,8 @@ def register(name: str, *, color: str | None = None, marker: str | None = None, 
 
 def to_record(name: str) -> dict[str, str] | None:
     """Returns the style of a plug-in's controller for a manifest; None for one that comes with dc-gym."""
-    found = None if name in _KNOWN else find(name)
+    controller = controllers.find(name)
+    found = None if controller is not None and controller.row is not None else find(name)
     return None if found is None else asdict(found)
 
 
@@ -131,8 +98,9 @@ def find(name: str) -> Style | None:
     controller = controllers.find(name)
     if controller is None:
         return _recorded.get(name)
-    color, marker = _KNOWN.get(name) or _default(name)
-    return Style(**{"color": color, "marker": marker, "label": controller.label} | _registry.get(name, {}))
+    color, marker = _default(name)
+    own = {"color": controller.color or color, "marker": controller.marker or marker, "label": controller.label}
+    return Style(**own | _registry.get(name, {}))
 
 
 def label_of(name: str) -> str:

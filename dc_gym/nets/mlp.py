@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network of RL-CC's artifact: 4-12-12-1, ReLU, ReLU, tanh, no biases. In floats, and in the integers of
-algorithms/rlcc-mlp.h.
+algorithms/rlcc_mlp/rlcc-mlp.h.
 
 Sums are added term by term, without BLAS, so that training gives the same bits on every machine.
 """
