@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.base.key import COUNT, FLAG, NAME_OR_PATH, NUMBER, TEXT, TIME, S, key
-from dc_gym.ctrl import policies
 from dc_gym.nets.acc_settings import DEPLOYED, STEP, TEMPLATES, WORTHS, DqnSettings
 
 UNTRAINED = "untrained"
@@ -84,6 +83,3 @@ class AccKeys:
             target_every=self.target_every,
             prefer=self.prefer,
         )
-
-
-policies.declare("acc", AccKeys)

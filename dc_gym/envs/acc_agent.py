@@ -23,7 +23,6 @@ import numpy.typing as npt
 from dc_gym.base.errors import AgentError
 from dc_gym.base.npz import load_arrays
 from dc_gym.ctrl.acc_keys import INT8, UNTRAINED, AccKeys
-from dc_gym.envs import policies
 from dc_gym.envs.acc_queues import AccQueues, Actions, Slot
 from dc_gym.envs.agents import CENTRAL
 from dc_gym.envs.frame import Frame
@@ -200,6 +199,3 @@ def _check_same(path: Path, was: Template, template: Template) -> None:
         raise AgentError(
             f"{path}: was trained with another template: it {why}; give controller.template what it was trained with"
         )
-
-
-policies.register("acc", AccAgent, AccKeys)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from dc_gym.base.errors import AgentError
 from dc_gym.nets.acc_template import Template
-from dc_gym.nets.policy_file import GUIDE, SWITCH, Payload, PolicyFile
+from dc_gym.nets.policy_file import GUIDE, Payload, PolicyFile
 from dc_gym.nets.q_network import QNetwork
 
 KIND = "acc"
@@ -29,7 +29,7 @@ SHIPPED = {name: Path(__file__).resolve().parent / f"policies/{name}.npz" for na
 class AccPolicy(PolicyFile):
     """A policy for the queues of switches. Its shapes are checked at construction."""
 
-    OWNER: ClassVar[str] = SWITCH
+    OWNER: ClassVar[str] = "a switch"
 
     net: QNetwork
     template: Template

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Methods: plug-ins of the package. Each is a folder of dc_gym/methods; its module `method` has METHOD, a Method.
+
+The core names no method. It finds the folders, imports their modules `method`, which hold keys and texts alone, and calls what a
+Method refers to when a run or a command needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from dc_gym.base.package import PACKAGE
+
+__all__ = ["Method", "MethodPolicy", "MethodPolicyFile", "MethodReward", "by_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodPolicy:
+    """A policy that a method adds to those of controller.policy."""
+
+    keys: type
+    """The dataclass of its keys of the spec's [controller]."""
+    make: Callable[[Any, Any], Any]
+    """`make(context, keys)` returns the policy of one agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodReward:
+    """A reward that a method adds to those of agent.reward: the arguments of dc_gym.envs.reward.register."""
+
+    bounds: tuple[float, float]
+    formula: str
+    compute: Callable[[Any, Any, Any], float]
+    cost: bool = False
+    flows: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MethodPolicyFile:
+    """A kind of policy file that a method adds (docs/policy-file.md)."""
+
+    owner: str
+    """The place that runs the policy, such as "a switch"."""
+    run: str
+    """The options of `dcgym run` for the file {path}."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """The parts that a method adds to the core, by their names. No two methods share a name."""
+
+    policies: Mapping[str, MethodPolicy] = field(default_factory=dict)
+    rewards: Mapping[str, MethodReward] = field(default_factory=dict)
+    policy_files: Mapping[str, MethodPolicyFile] = field(default_factory=dict)
+
+    def acts_in(self, names: set[str]) -> bool:
+        """Returns whether one of these names, which a spec gives, is a policy or a reward of the method."""
+        return not names.isdisjoint({*self.policies, *self.rewards})
+
+
+@cache
+def by_name() -> Mapping[str, Method]:
+    """Returns the methods by the names of their folders, in the order of the names."""
+    names = sorted(path.parent.name for path in PACKAGE.glob("methods/*/method.py"))
+    return {name: import_module(f"dc_gym.methods.{name}.method").METHOD for name in names}

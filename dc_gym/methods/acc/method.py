@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ACC's parts: policy `acc`, reward `acc`, and policy files of kind `acc`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dc_gym.base.methods import Method, MethodPolicy, MethodPolicyFile, MethodReward
+from dc_gym.ctrl.acc_keys import AccKeys
+
+
+def _agent(context: Any, keys: AccKeys) -> Any:
+    from dc_gym.envs.acc_agent import AccAgent
+
+    return AccAgent(context, keys)
+
+
+def _reward(frame: Any, scene: Any, share: Any) -> float:
+    from dc_gym.envs.acc_reward import design_2
+
+    return design_2(frame, scene)
+
+
+METHOD = Method(
+    policies={"acc": MethodPolicy(AccKeys, _agent)},
+    rewards={
+        "acc": MethodReward(
+            (0, float("inf")),
+            "mean over the switch ports that sent in the step of 0.7 bytes sent over what the line carries + 0.3 D(mean queue):"
+            " ACC, design 2",
+            _reward,
+            flows=False,
+        )
+    },
+    policy_files={"acc": MethodPolicyFile("a switch", "--set controller.policy=acc --set controller.start={path}")},
+)
