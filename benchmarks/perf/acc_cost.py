@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym bench acc-cost`: the cost of an inference of ACC's net, and what its integer form changes.
 
-States are those that the shipped net meets in held-out scenarios (methods/acc/held_out.py). The net in floats and its integer
-form (nets/q_int8.py) play the same scenarios with the same seeds, so their rewards are paired. The integer form is compiled from
-the header that NICs run (acc_inference.c), and its decisions must be those of the Python form.
+States are those that the shipped net meets in held-out scenarios (dc_gym/methods/acc/training/held_out.py). The net in floats and
+its integer form (q_int8.py) play the same scenarios with the same seeds, so their rewards are paired. The integer form is compiled
+from the header that NICs run (acc_inference.c), and its decisions must be those of the Python form.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dc_gym.base.errors import MachineError, TestbedError
 from dc_gym.base.files import scratch
 from dc_gym.base.stats import Estimate, paired
 from dc_gym.ctrl.nic import build
-from dc_gym.envs.acc_queues import AccQueues, Actions, Slot
-from dc_gym.methods.acc import held_out, scenarios
-from dc_gym.methods.acc.held_out import Contestant
-from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
-from dc_gym.nets.acc_template import DEPLOYED
+from dc_gym.methods.acc.policy import SHIPPED, AccPolicy
+from dc_gym.methods.acc.q_int8 import IntegerQNetwork
+from dc_gym.methods.acc.queues import AccQueues, Actions, Slot
+from dc_gym.methods.acc.template import DEPLOYED
+from dc_gym.methods.acc.training import held_out, scenarios
+from dc_gym.methods.acc.training.held_out import Contestant
 from dc_gym.nets.decision import Q16
-from dc_gym.nets.q_int8 import IntegerQNetwork
 from dc_gym.topologies.ecmp import draw
 
 SOURCE = Path(__file__).resolve().parent / "acc_inference.c"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Times ACC's net in integers (nets/q_int8.py), by the rows of weights that NICs read.
+ * Times ACC's net in integers (methods/acc/q_int8.py), by the rows of weights that NICs read.
  *
  *   acc_inference REPEAT SIZE SIZE ... < words and states
  *

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError, naming
 from dc_gym.base.outputs import Mine
-from dc_gym.nets import acc_policy, fdcc, fdcc_trees, int8, lstm, mlp, trees
+from dc_gym.nets import fdcc, fdcc_trees, int8, lstm, mlp, trees
 from dc_gym.nets.decision import Q16, Floats, Scaling
 from dc_gym.nets.fdcc import FdccNet
 from dc_gym.nets.fdcc_trees import FdccTrees
@@ -190,8 +190,8 @@ def shipped(name: str) -> Path:
 
 
 def all_shipped() -> list[Path]:
-    """Returns the paths of the policies that come with dc-gym, by name. Those of switches are not among them."""
-    return sorted(set(SHIPPED.glob("*.npz")) - set(acc_policy.SHIPPED.values()))
+    """Returns the paths of the policies that come with dc-gym, by name."""
+    return sorted(SHIPPED.glob("*.npz"))
 
 
 def path_of(text: str) -> Path:

@@ -12,10 +12,10 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.stats import Estimate
 from dc_gym.benchmarks.perf import acc_cost
 from dc_gym.benchmarks.perf.acc_cost import Played
-from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
-from dc_gym.nets.acc_template import DEPLOYED
-from dc_gym.nets.q_int8 import IntegerQNetwork
-from dc_gym.nets.q_network import QNetwork
+from dc_gym.methods.acc.policy import SHIPPED, AccPolicy
+from dc_gym.methods.acc.q_int8 import IntegerQNetwork
+from dc_gym.methods.acc.q_network import QNetwork
+from dc_gym.methods.acc.template import DEPLOYED
 
 
 @pytest.mark.parametrize("sizes", [(20, 40, 40, 20), (12, 16, 7), (4, 3)])

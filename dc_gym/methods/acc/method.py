@@ -6,17 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 from dc_gym.base.methods import Method, MethodPolicy, MethodPolicyFile, MethodReward
-from dc_gym.ctrl.acc_keys import AccKeys
+from dc_gym.methods.acc.keys import AccKeys
 
 
 def _agent(context: Any, keys: AccKeys) -> Any:
-    from dc_gym.envs.acc_agent import AccAgent
+    from dc_gym.methods.acc.agent import AccAgent
 
     return AccAgent(context, keys)
 
 
 def _reward(frame: Any, scene: Any, share: Any) -> float:
-    from dc_gym.envs.acc_reward import design_2
+    from dc_gym.methods.acc.reward import design_2
 
     return design_2(frame, scene)
 

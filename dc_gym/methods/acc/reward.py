@@ -6,7 +6,7 @@ from __future__ import annotations
 from dc_gym.envs import measures
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.scene import Scene
-from dc_gym.nets.acc_template import step_worth
+from dc_gym.methods.acc.template import step_worth
 
 
 def design_2(frame: Frame, scene: Scene) -> float:

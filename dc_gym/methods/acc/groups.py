@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dc_gym.ctrl.acc_keys import BY_DIRECTION
 from dc_gym.envs.frame import Rows
 from dc_gym.envs.scene import Scene
+from dc_gym.methods.acc.keys import BY_DIRECTION
 
 DOWN, UP = 0, 1
 
@@ -21,7 +21,7 @@ DOWN, UP = 0, 1
 def groups_of(scene: Scene, ports: Sequence[int], rule: str) -> Rows:
     """Returns the number of each queue's group, [queues]; groups are numbered from 0 without a gap.
 
-    `ports`: the row of each queue's port. `rule`: one of acc_keys.GROUPS.
+    `ports`: the row of each queue's port. `rule`: one of keys.GROUPS.
     """
     if rule != BY_DIRECTION:
         return np.arange(len(ports))

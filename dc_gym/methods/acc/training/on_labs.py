@@ -23,15 +23,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import LabError, UsageError
-from dc_gym.ctrl.acc_keys import BY_QUEUE, GROUPS, QUEUE
-from dc_gym.envs.acc_queues import AccQueues, Actions, Slot
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.session import Session
-from dc_gym.methods.acc import scenarios
-from dc_gym.nets.acc_settings import DqnSettings
-from dc_gym.nets.acc_template import DEPLOYED, WORTHS, Template
-from dc_gym.nets.double_dqn import DoubleDqn
-from dc_gym.nets.replay import Replay, Transitions
+from dc_gym.methods.acc.double_dqn import DoubleDqn
+from dc_gym.methods.acc.keys import BY_QUEUE, GROUPS, QUEUE
+from dc_gym.methods.acc.queues import AccQueues, Actions, Slot
+from dc_gym.methods.acc.replay import Replay, Transitions
+from dc_gym.methods.acc.settings import DqnSettings
+from dc_gym.methods.acc.template import DEPLOYED, WORTHS, Template
+from dc_gym.methods.acc.training import scenarios
 from dc_gym.topologies.ecmp import draw
 
 MOST_LABS = 64

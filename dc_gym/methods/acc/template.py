@@ -28,7 +28,7 @@ from dc_gym.base import bounded
 from dc_gym.base.errors import AgentError, TestbedError, with_remedy
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import PPM, format_size, format_time, parse_share, parse_size_bytes, parse_time_ns
-from dc_gym.nets import acc_settings
+from dc_gym.methods.acc import settings
 
 Floats = npt.NDArray[np.float64]
 LEVEL_BYTES = tuple(20_000 * 2**n for n in range(10))
@@ -154,7 +154,7 @@ def linear_worth(queue_bytes: Floats) -> Floats:
     return found
 
 
-WORTHS = {acc_settings.STEP: step_worth, acc_settings.LINEAR: linear_worth}
+WORTHS = {settings.STEP: step_worth, settings.LINEAR: linear_worth}
 """D(L) by the name of its design."""
 
 
@@ -181,8 +181,8 @@ def _section_3() -> tuple[tuple[int, int, int], ...]:
     return tuple((low, high, percent * PPM // 100) for low, high in pairs for percent in percents)
 
 
-DEPLOYED = Template(acc_settings.DEPLOYED, 500_000, 5, _deployed())
-SECTION_3 = Template(acc_settings.SECTION_3, 60_000, 3, _section_3())
+DEPLOYED = Template(settings.DEPLOYED, 500_000, 5, _deployed())
+SECTION_3 = Template(settings.SECTION_3, 60_000, 3, _section_3())
 """Section 3.3 decides once in about 10 round trips, which are 23 to 61 us in the paper's testbed."""
 TEMPLATES = {each.name: each for each in (DEPLOYED, SECTION_3)}
 

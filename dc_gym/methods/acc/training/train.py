@@ -24,13 +24,13 @@ from dc_gym.base.files import put, scratch
 from dc_gym.base.progress import Progress, choose
 from dc_gym.base.terminal import say
 from dc_gym.kernel import build, openvswitch
-from dc_gym.methods.acc import checkpoint, on_labs, scenarios
-from dc_gym.methods.acc.on_labs import AccTrainingSettings, Trainer
+from dc_gym.methods.acc.policy import AccPolicy
+from dc_gym.methods.acc.template import template_of
+from dc_gym.methods.acc.training import checkpoint, on_labs, scenarios
+from dc_gym.methods.acc.training.on_labs import AccTrainingSettings, Trainer
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.episode_report import EpisodeReport
 from dc_gym.methods.training_folder import open_folder
-from dc_gym.nets.acc_policy import AccPolicy
-from dc_gym.nets.acc_template import template_of
 from dc_gym.records import fingerprint
 
 POLICY, MANIFEST, CURVE_CSV = "policy.npz", "manifest.json", "curve.csv"

@@ -11,7 +11,7 @@ normalise them:
 
 The paper samples qlen at one moment. The mean is what the reward counts, and one moment says little of a slot of ten round trips.
 
-Queues of a group have one setting (acc_groups.py). Their sample is that of their mean queue, and of what all of them sent over
+Queues of a group have one setting (groups.py). Their sample is that of their mean queue, and of what all of them sent over
 what their lines carry. Their reward is the mean of theirs. They are idle if all of them are.
 """
 
@@ -24,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.ctrl.acc_keys import BY_QUEUE, OFF, PAPER
-from dc_gym.envs.acc_groups import groups_of
 from dc_gym.envs.frame import PLACES, Bools, Floats, Frame
 from dc_gym.envs.scene import Scene
-from dc_gym.nets.acc_template import WORTHS, Template
+from dc_gym.methods.acc.groups import groups_of
+from dc_gym.methods.acc.keys import BY_QUEUE, OFF, PAPER
+from dc_gym.methods.acc.template import WORTHS, Template
 
 MARKING = "marking"
 MOST_SHARE = 2.0
@@ -66,7 +66,7 @@ class AccQueues:
         idle: str = PAPER,
         groups: str = BY_QUEUE,
     ) -> None:
-        """`scene`: that of the agent. `idle`: one of acc_keys.IDLE. `groups`: one of acc_keys.GROUPS."""
+        """`scene`: that of the agent. `idle`: one of keys.IDLE. `groups`: one of keys.GROUPS."""
         if [each.actuator.name for each in scene.actuated] != [MARKING]:
             named = ", ".join(each.actuator.name for each in scene.actuated)
             raise AgentError(f'controller.policy: acc sets marking, and agent.actuators is {named}; give "marking"')

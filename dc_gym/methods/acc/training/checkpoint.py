@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dc_gym.methods.acc.on_labs import AccTrainingSettings, Trainer
+from dc_gym.methods.acc.training.on_labs import AccTrainingSettings, Trainer
 from dc_gym.methods.checkpoint import CheckpointFormat
 
 FORMAT = CheckpointFormat("dcgym-acc-checkpoint", 1, "--resume needs a folder that `dcgym acc train` wrote")

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from dc_gym.base.errors import AgentError
-from dc_gym.nets.acc_settings import DqnSettings
+from dc_gym.methods.acc.q_network import QNetwork
+from dc_gym.methods.acc.replay import Replay, Transitions
+from dc_gym.methods.acc.settings import DqnSettings
 from dc_gym.nets.adam import Adam
-from dc_gym.nets.q_network import QNetwork
-from dc_gym.nets.replay import Replay, Transitions
 
 HIDDEN = (40, 40)
 """The hidden layers of ACC's net, section 6."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys of policy `acc`, ACC's agent in every switch (dc_gym/envs/acc_agent.py, docs/acc.md).
+"""The keys of policy `acc`, ACC's agent in every switch (dc_gym/methods/acc/agent.py, docs/acc.md).
 
 They are declared here, so that the loader of specs knows them without the environments.
 """
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.base.key import COUNT, FLAG, NAME_OR_PATH, NUMBER, TEXT, TIME, S, key
-from dc_gym.nets.acc_settings import DEPLOYED, STEP, TEMPLATES, WORTHS, DqnSettings
+from dc_gym.methods.acc.settings import DEPLOYED, STEP, TEMPLATES, WORTHS, DqnSettings
 
 UNTRAINED = "untrained"
 PAPER, QUEUE, OFF = IDLE = ("paper", "queue", "off")
 """The queues for which no inference is made: both rules of section 4.2, the rule of the queue alone, or none."""
 FLOAT, INT8 = WEIGHTS = ("float", "int8")
-"""The arithmetic of an inference: the net as it was trained, or its integer form (nets/q_int8.py)."""
+"""The arithmetic of an inference: the net as it was trained, or its integer form (methods/acc/q_int8.py)."""
 BY_QUEUE, BY_DIRECTION = GROUPS = ("queue", "direction")
-"""The queues that have one setting: each its own, or all that lead up and all that lead down (envs/acc_groups.py)."""
+"""The queues that have one setting: each its own, or all that lead up and all that lead down (methods/acc/groups.py)."""
 USUAL = DqnSettings()
 
 

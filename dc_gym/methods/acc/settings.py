@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 DEPLOYED, SECTION_3 = TEMPLATES = ("acc-deployed", "acc-section-3")
-"""The templates of sections 6 and 3.3 (acc_template.py)."""
+"""The templates of sections 6 and 3.3 (template.py)."""
 STEP, LINEAR = WORTHS = ("step", "linear")
 """D(L): design 2 and design 1 of the paper's appendix."""
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.key import MS, US
-from dc_gym.ctrl.acc_keys import BY_DIRECTION, BY_QUEUE
-from dc_gym.nets.acc_template import Template
+from dc_gym.methods.acc.keys import BY_DIRECTION, BY_QUEUE
+from dc_gym.methods.acc.template import Template
 from dc_gym.spec import Spec
 from dc_gym.spec.load import from_dict
 from dc_gym.traffic.draws import Stream
@@ -52,7 +52,7 @@ class Scenario:
     workload: Mapping[str, Any]
 
     def spec(self, template: Template, duration_ns: int, seed: int, groups: str = BY_QUEUE) -> Spec:
-        """Returns the spec of an episode. `groups`: one of acc_keys.GROUPS."""
+        """Returns the spec of an episode. `groups`: one of keys.GROUPS."""
         network: dict[str, Any] = {"kind": "single", "hosts": self.hosts}
         if groups == BY_DIRECTION:
             network = {"kind": "leafspine", "leaves": LEAVES, "hosts_per_leaf": HOSTS // LEAVES, "spines": 1}

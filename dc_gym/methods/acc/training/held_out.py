@@ -17,11 +17,11 @@ from typing import Protocol
 
 import numpy as np
 
-from dc_gym.ctrl.acc_keys import QUEUE
-from dc_gym.envs.acc_queues import AccQueues, Actions, Slot
 from dc_gym.envs.session import Session
-from dc_gym.nets.acc_template import DEPLOYED, FEATURES, Template
-from dc_gym.nets.q_network import QNetwork
+from dc_gym.methods.acc.keys import QUEUE
+from dc_gym.methods.acc.q_network import QNetwork
+from dc_gym.methods.acc.queues import AccQueues, Actions, Slot
+from dc_gym.methods.acc.template import DEPLOYED, FEATURES, Template
 from dc_gym.spec import Spec
 
 AT_ONCE = 8

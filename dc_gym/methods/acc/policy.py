@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dc_gym.base.errors import AgentError
-from dc_gym.nets.acc_template import Template
+from dc_gym.methods.acc.q_network import QNetwork
+from dc_gym.methods.acc.template import Template
 from dc_gym.nets.policy_file import GUIDE, Payload, PolicyFile
-from dc_gym.nets.q_network import QNetwork
 
 KIND = "acc"
 ENTRIES = {"template": str, "interval_ns": int, "history": int, "queue": str, "actions": list}
 """The required entries of the payload and their types."""
 
 
-SHIPPED = {name: Path(__file__).resolve().parent / f"policies/{name}.npz" for name in ("acc-deployed",)}
+SHIPPED = {name: Path(__file__).resolve().parent / f"{name}.npz" for name in ("acc-deployed",)}
 """The files of the policies that come with dc-gym, by the name of their template."""
 
 

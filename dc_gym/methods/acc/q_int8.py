@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
+from dc_gym.methods.acc.q_network import QNetwork
 from dc_gym.nets import int8
 from dc_gym.nets.decision import Q16
 from dc_gym.nets.int8 import Integers, QuantizedLayer, TableReader
-from dc_gym.nets.q_network import QNetwork
 
 MOST_INPUT = 2.0
-"""The largest input: a rate is at most twice the line's (envs/acc_queues.py)."""
+"""The largest input: a rate is at most twice the line's (methods/acc/queues.py)."""
 ROW_BYTES = 12
 """Bytes of a row beside its weights: start and scale."""
 
