@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym bench acc-cost`: the cost of an inference of ACC's net, and what its integer form changes.
 
-States are those that the shipped net meets in held-out scenarios (dc_gym/methods/acc/training/held_out.py). The net in floats and
-its integer form (q_int8.py) play the same scenarios with the same seeds, so their rewards are paired. The integer form is compiled
-from the header that NICs run (acc_inference.c), and its decisions must be those of the Python form.
+States are those that the shipped net meets in held-out scenarios (held_out.py). The net in floats and in integers (q_int8.py)
+play the same scenarios with the same seeds, so their rewards are paired. The integer form is compiled from the header that NICs
+run (acc_inference.c), and its decisions must be those of the Python form.
 """
 
 from __future__ import annotations

@@ -73,6 +73,7 @@ def _last(args: argparse.Namespace, settings: AccTrainingSettings) -> tuple[str 
 def train(settings: AccTrainingSettings, out: Path, progress: Progress, *, resume: bool = False) -> AccPolicy:
     """Trains and writes everything into a folder that is there."""
     environment = fingerprint.environment(build.ensure(progress), openvswitch.ensure(progress))
+    environment["methods"] = fingerprint.of_methods(("acc",))
     versions = {"dcgym": __version__, "python": platform.python_version(), "numpy": np.__version__}
     depends_on = {"settings": asdict(settings), "environment": environment, "versions": versions}
     trainer = checkpoint.read(out, depends_on, settings) if resume else Trainer.new(settings)
