@@ -19,7 +19,7 @@ from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, RunnerDecision, Step
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
 from dc_gym.ctrl.nic.reference_fdcc import policy_distances
-from dc_gym.methods.rlcc import cells
+from dc_gym.methods.rlcc.offline import cells
 from dc_gym.nets import nic_policy
 
 ALPHA_WORD = 2

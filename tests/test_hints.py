@@ -48,7 +48,7 @@ WHO_SAYS = {
     "dc_gym/rl/export.py": ("export",),
     "dc_gym/rl": ("train",),
     "dc_gym/methods/rlcc": ("rlcc",),
-    "dc_gym/methods/rlcc/policy_cli.py": ("nic",),
+    "dc_gym/methods/rlcc/offline/policy_cli.py": ("nic",),
     "dc_gym/sweep/cluster.py": ("sweep",),
     "dc_gym/sweep": ("sweep", "study", "bench"),
     "dc_gym/cli/topology.py": ("topology",),

@@ -25,8 +25,8 @@ from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.reference import NicEvent, NicFlow
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.methods.rlcc import bottleneck
-from dc_gym.methods.rlcc.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, SHORT_BUFFER_BYTES, BottleneckRun
+from dc_gym.methods.rlcc.offline import bottleneck
+from dc_gym.methods.rlcc.offline.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, SHORT_BUFFER_BYTES, BottleneckRun
 from dc_gym.nets import fdcc_scripted, fluid, nic_policy
 from dc_gym.records.tables import NIC_EVENTS
 from dc_gym.spec import load

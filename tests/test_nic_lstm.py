@@ -12,8 +12,8 @@ from dc_gym.base.package import PROGRAMS
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import RTT
-from dc_gym.methods.rlcc import cells, explain, importing
-from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings, train
+from dc_gym.methods.rlcc.offline import cells, explain, importing
+from dc_gym.methods.rlcc.offline.on_fluid import Bottlenecks, FluidTrainingSettings, train
 from dc_gym.nets import fluid, lstm, nic_policy
 from dc_gym.nets.decision import Q16, Scaling, action
 from dc_gym.nets.fluid import Bottleneck, Fluid

@@ -12,8 +12,8 @@ import pytest
 from dc_gym.base.errors import AgentError
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms, golden
-from dc_gym.methods.rlcc import cells, distil, importing, record_policies, rows
-from dc_gym.methods.rlcc.distil import Distillation
+from dc_gym.methods.rlcc.offline import cells, distil, importing, record_policies, rows
+from dc_gym.methods.rlcc.offline.distil import Distillation
 from dc_gym.nets import nic_policy, response
 from dc_gym.nets.decision import Q16, Scaling, action, output
 from dc_gym.nets.int8 import TableReader

@@ -140,7 +140,7 @@ def test_a_record_of_golden_digests_leaves_that_of_another_environment(tmp_path:
 
 
 def test_policies_replace_only_those_of_the_same_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dc_gym.methods.rlcc import record_policies
+    from dc_gym.methods.rlcc.offline import record_policies
     from dc_gym.nets import nic_policy
 
     monkeypatch.setattr(record_policies, "policies", cache(record_policies.policies))  # made once, written thrice

@@ -24,12 +24,12 @@ from dc_gym.base.errors import MachineError, TestbedError
 from dc_gym.base.files import scratch
 from dc_gym.base.stats import Estimate, paired
 from dc_gym.ctrl.nic import build
+from dc_gym.methods.acc.offline import held_out, scenarios
+from dc_gym.methods.acc.offline.held_out import Contestant
 from dc_gym.methods.acc.policy import SHIPPED, AccPolicy
 from dc_gym.methods.acc.q_int8 import IntegerQNetwork
 from dc_gym.methods.acc.queues import AccQueues, Actions, Slot
 from dc_gym.methods.acc.template import DEPLOYED
-from dc_gym.methods.acc.training import held_out, scenarios
-from dc_gym.methods.acc.training.held_out import Contestant
 from dc_gym.nets.decision import Q16
 from dc_gym.topologies.ecmp import draw
 

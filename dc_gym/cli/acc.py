@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    code: int = import_module(f"dc_gym.methods.acc.{args.action}").main(args)
+    code: int = import_module(f"dc_gym.methods.acc.offline.{args.action}").main(args)
     return code
 
 

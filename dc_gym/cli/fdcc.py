@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy: its products then repeat bit for bit, and small ones are faster
-    code: int = import_module(f"dc_gym.methods.fdcc.{args.action}").main(args)
+    code: int = import_module(f"dc_gym.methods.fdcc.offline.{args.action}").main(args)
     return code
 
 

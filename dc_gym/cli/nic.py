@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dc_gym.base.terminal import say
-from dc_gym.methods.rlcc import policy_cli
+from dc_gym.methods.rlcc.offline import policy_cli
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

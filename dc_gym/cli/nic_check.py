@@ -20,7 +20,7 @@ from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.algorithms import ResolvedParameters
 from dc_gym.ctrl.nic.golden import BOUNDS, RunnerDecision
 from dc_gym.ctrl.nic.reference_fdcc import POLICY_BOUNDS, policy_distances
-from dc_gym.methods.rlcc import cells
+from dc_gym.methods.rlcc.offline import cells
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
 

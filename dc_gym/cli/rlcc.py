@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    code: int = import_module(f"dc_gym.methods.rlcc.{args.action}").main(args)
+    code: int = import_module(f"dc_gym.methods.rlcc.offline.{args.action}").main(args)
     return code
 
 

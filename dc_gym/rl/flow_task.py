@@ -17,8 +17,8 @@ from ray.rllib.core.columns import Columns
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import hint
-from dc_gym.methods.rlcc import closed_loop
-from dc_gym.methods.rlcc.flows import FlowsConfig
+from dc_gym.methods.rlcc.offline import closed_loop
+from dc_gym.methods.rlcc.offline.flows import FlowsConfig
 from dc_gym.nets.agent_kinds import CENTRAL
 from dc_gym.nets.decision import INPUTS, Floats
 from dc_gym.rl.environment import Task, register_environment

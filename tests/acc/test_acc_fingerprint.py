@@ -37,7 +37,7 @@ SPECS = {
 MOVED = [
     ("agent.py", ["policy", "reward"]),
     ("acc-deployed.npz", ["policy", "reward"]),
-    ("training/on_labs.py", []),
+    ("offline/on_labs.py", []),
 ]
 """Files of ACC, and the specs whose fingerprint each of them moves."""
 

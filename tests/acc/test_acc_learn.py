@@ -14,12 +14,12 @@ from dc_gym.benchmarks.studies.learning import acc, acc_labs
 from dc_gym.benchmarks.studies.learning.acc import INCAST, MIX, NETS, SINGLE
 from dc_gym.benchmarks.studies.learning.acc_labs import BEST, SECN, STATIC
 from dc_gym.methods.acc.double_dqn import DoubleDqn
+from dc_gym.methods.acc.offline import held_out, on_labs, scenarios
+from dc_gym.methods.acc.offline.held_out import constant
+from dc_gym.methods.acc.offline.on_labs import USUAL_REWARD, relative
 from dc_gym.methods.acc.queues import Slot
 from dc_gym.methods.acc.settings import DqnSettings
 from dc_gym.methods.acc.template import DEPLOYED
-from dc_gym.methods.acc.training import held_out, on_labs, scenarios
-from dc_gym.methods.acc.training.held_out import constant
-from dc_gym.methods.acc.training.on_labs import USUAL_REWARD, relative
 from dc_gym.study import claims
 from dc_gym.study.evidence import Evidence, VariantEvidence
 

@@ -18,12 +18,12 @@ from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
 from dc_gym.grounds.experiment import Experiment
 from dc_gym.methods.acc.keys import GROUPS
+from dc_gym.methods.acc.offline import checkpoint, on_labs, scenarios, train
+from dc_gym.methods.acc.offline.on_labs import AccTrainingSettings, Trainer
+from dc_gym.methods.acc.offline.scenarios import MOST_FLOWS_OF_SENDER, MOST_OUTSTANDING, SHARES, drawn
 from dc_gym.methods.acc.policy import AccPolicy
 from dc_gym.methods.acc.settings import DqnSettings
 from dc_gym.methods.acc.template import DEPLOYED
-from dc_gym.methods.acc.training import checkpoint, on_labs, scenarios, train
-from dc_gym.methods.acc.training.on_labs import AccTrainingSettings, Trainer
-from dc_gym.methods.acc.training.scenarios import MOST_FLOWS_OF_SENDER, MOST_OUTSTANDING, SHARES, drawn
 from dc_gym.spec.load import load
 from dc_gym.traffic.storage import MIXES
 

@@ -11,10 +11,10 @@ import pytest
 
 from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.cli.main import main
-from dc_gym.methods.fdcc import distil, incasts, model_incasts, rollouts
-from dc_gym.methods.fdcc.distil import Distillation
-from dc_gym.methods.fdcc.episodes import Flows
-from dc_gym.methods.fdcc.presets import preset
+from dc_gym.methods.fdcc.offline import distil, incasts, model_incasts, rollouts
+from dc_gym.methods.fdcc.offline.distil import Distillation
+from dc_gym.methods.fdcc.offline.episodes import Flows
+from dc_gym.methods.fdcc.offline.presets import preset
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
 from dc_gym.nets.fdcc import OBSERVATIONS

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError
-from dc_gym.methods.fdcc import incasts
-from dc_gym.methods.fdcc.episodes import CENTRAL, Streams, play
-from dc_gym.methods.fdcc.presets import PRESETS, FdccTrainingSettings, our_reward, teacher, thesis_reward
-from dc_gym.methods.fdcc.streams import StreamReplay
-from dc_gym.methods.fdcc.td3 import Td3
+from dc_gym.methods.fdcc.offline import incasts
+from dc_gym.methods.fdcc.offline.episodes import CENTRAL, Streams, play
+from dc_gym.methods.fdcc.offline.presets import PRESETS, FdccTrainingSettings, our_reward, teacher, thesis_reward
+from dc_gym.methods.fdcc.offline.streams import StreamReplay
+from dc_gym.methods.fdcc.offline.td3 import Td3
 from dc_gym.nets import fdcc, fdcc_actor, twin_critics
 from dc_gym.nets.telemetry_fluid import Signals
 

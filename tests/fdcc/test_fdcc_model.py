@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import UsageError
-from dc_gym.methods.fdcc import incasts
-from dc_gym.methods.fdcc.presets import PRESETS
+from dc_gym.methods.fdcc.offline import incasts
+from dc_gym.methods.fdcc.offline.presets import PRESETS
 from dc_gym.nets.telemetry_fluid import Incasts, Signals, TelemetryFluid, _History
 
 

@@ -19,9 +19,9 @@ import pytest
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
-from dc_gym.methods.fdcc import checkpoint, model_incasts, train
-from dc_gym.methods.fdcc.presets import FdccTrainingSettings
-from dc_gym.methods.fdcc.trainer import Trainer
+from dc_gym.methods.fdcc.offline import checkpoint, model_incasts, train
+from dc_gym.methods.fdcc.offline.presets import FdccTrainingSettings
+from dc_gym.methods.fdcc.offline.trainer import Trainer
 from dc_gym.nets import fdcc, nic_policy
 from dc_gym.nets.fdcc_actor import Actor
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
@@ -77,8 +77,8 @@ def test_a_training_that_is_killed_goes_on_from_the_command_line(tmp_path: Path)
     """kill -9 after the first checkpoint; --resume gives what an undisturbed training gives."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     code = (
-        "import sys; from dc_gym.methods.fdcc import model_incasts, train; train.KEPT_EVERY = 1;"
-        "model_incasts.MOST_SIZE_BDP = 20.0; from dc_gym.methods.fdcc.presets import FdccTrainingSettings;"
+        "import sys; from dc_gym.methods.fdcc.offline import model_incasts, train; train.KEPT_EVERY = 1;"
+        "model_incasts.MOST_SIZE_BDP = 20.0; from dc_gym.methods.fdcc.offline.presets import FdccTrainingSettings;"
         f"train.settings_of = lambda args: {replace(SMALL, episodes=6)!r};"
         "from dc_gym.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )

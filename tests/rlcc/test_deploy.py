@@ -10,7 +10,7 @@ import pytest
 
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.methods.rlcc import deploy
+from dc_gym.methods.rlcc.offline import deploy
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.trees import Trees

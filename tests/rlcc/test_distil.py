@@ -12,9 +12,9 @@ import pytest
 
 from dc_gym.base.errors import UsageError
 from dc_gym.cli.main import main
-from dc_gym.methods.rlcc import boosting, distil, explain, fidelity, rows
-from dc_gym.methods.rlcc.distil import Distillation
-from dc_gym.methods.rlcc.rows import WeightedRows
+from dc_gym.methods.rlcc.offline import boosting, distil, explain, fidelity, rows
+from dc_gym.methods.rlcc.offline.distil import Distillation
+from dc_gym.methods.rlcc.offline.rows import WeightedRows
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy

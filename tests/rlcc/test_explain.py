@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dc_gym.cli.main import main
-from dc_gym.methods.rlcc import explain
+from dc_gym.methods.rlcc.offline import explain
 from dc_gym.nets import nic_policy, response
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.trees import Trees

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dc_gym.cli.main import main
-from dc_gym.methods.rlcc import bottleneck, scenario
-from dc_gym.methods.rlcc.pictures import policies
+from dc_gym.methods.rlcc.offline import bottleneck, scenario
+from dc_gym.methods.rlcc.offline.pictures import policies
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import TablePolicy
 from dc_gym.records.results import load_result

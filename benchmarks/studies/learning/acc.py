@@ -21,12 +21,12 @@ from dc_gym.benchmarks.studies.learning import acc_labs
 from dc_gym.benchmarks.studies.learning.acc_labs import ACTIONS, BEST, CHANCE, RIVALS, SECN, STATIC, UNTRAINED, Kept, Rewards
 from dc_gym.benchmarks.studies.learning.common import Method
 from dc_gym.methods.acc.double_dqn import HIDDEN
+from dc_gym.methods.acc.offline import held_out, scenarios
+from dc_gym.methods.acc.offline.on_labs import AccTrainingSettings
+from dc_gym.methods.acc.offline.scenarios import Scenario
 from dc_gym.methods.acc.policy import AccPolicy
 from dc_gym.methods.acc.q_network import QNetwork
 from dc_gym.methods.acc.template import DEPLOYED
-from dc_gym.methods.acc.training import held_out, scenarios
-from dc_gym.methods.acc.training.on_labs import AccTrainingSettings
-from dc_gym.methods.acc.training.scenarios import Scenario
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, StudyOptions, Variant, bounded, drawing
 from dc_gym.study.collect import FunctionRows
 from dc_gym.study.model import Collected

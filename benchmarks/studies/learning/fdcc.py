@@ -17,7 +17,7 @@ from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import DCQCN, FDCC, HPCC, PAUSES, RLCC, TIMELY, UNFINISHED
 from dc_gym.benchmarks.studies.fdcc.n_to_one import OWN_GOODPUT, UNFAIR, Traffic
 from dc_gym.benchmarks.studies.learning.common import AfterTraining, Method, most
-from dc_gym.methods.fdcc.presets import FdccTrainingSettings
+from dc_gym.methods.fdcc.offline.presets import FdccTrainingSettings
 from dc_gym.study import Claim, Evidence, Measure, Study
 
 COUNTS, LINKS, PAIRS, ENOUGH = (4, 16, 64, 256), 3, 64, 3 / 5

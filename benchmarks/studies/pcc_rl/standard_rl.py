@@ -24,9 +24,9 @@ import numpy as np
 
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.progress import Progress
-from dc_gym.methods.rlcc import closed_loop
-from dc_gym.methods.rlcc.flows import FlowsConfig
-from dc_gym.methods.rlcc.train import CURVE_CSV
+from dc_gym.methods.rlcc.offline import closed_loop
+from dc_gym.methods.rlcc.offline.flows import FlowsConfig
+from dc_gym.methods.rlcc.offline.train import CURVE_CSV
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
