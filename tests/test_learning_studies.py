@@ -168,6 +168,7 @@ def test_a_method_trains_what_is_missing_and_shorter_trainings_apart(tmp_path: P
         returncode = 0
 
     def run(command: list[str]) -> Ended:
+        assert command[command.index("train") - 2] == "method"
         asked.append(command[command.index("train") - 1 :])
         return Ended()
 

@@ -107,7 +107,7 @@ def test_the_scripted_policy_falls_with_the_queue_and_grows_without_one():
 
 
 def test_rl_cc_s_commands_refuse_it_in_one_line(capsys):
-    assert main(["rlcc", "explain", "fdcc"]) == 2
+    assert main(["method", "rlcc", "explain", "fdcc"]) == 2
     said = capsys.readouterr().err
     assert len(said.splitlines()) == 1 and "is a policy of FDCC" in said and "fdcc.npz" in said
 

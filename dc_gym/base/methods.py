@@ -15,7 +15,7 @@ from typing import Any
 
 from dc_gym.base.package import PACKAGE
 
-__all__ = ["Method", "MethodPolicy", "MethodPolicyFile", "MethodReward", "by_name"]
+__all__ = ["Method", "MethodCurve", "MethodPolicy", "MethodPolicyFile", "MethodReward", "by_name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,29 @@ class MethodPolicyFile:
     """The options of `dcgym run` for the file {path}."""
 
 
+@dataclass(frozen=True, slots=True)
+class MethodCurve:
+    """The table curve.csv of a method's trainings."""
+
+    columns: tuple[str, ...]
+    """The first names of its header, by which it is known. The first one counts a training's progress."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Titles of columns that mean something else than in other trainings."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """The parts that a method adds to the core, by their names. No two methods share a name."""
 
+    summary: str
+    """Text for the help of `dcgym method NAME`."""
+    example: str
+    """A command line of `dcgym method NAME`."""
+    add_commands: Callable[[Any], None]
+    """`add_commands(commands)` adds the commands of `dcgym method NAME` to argparse's subparsers. Each sets `command`."""
+    threads: bool = False
+    """True if numpy may use threads in these commands."""
+    curve: MethodCurve | None = None
     policies: Mapping[str, MethodPolicy] = field(default_factory=dict)
     rewards: Mapping[str, MethodReward] = field(default_factory=dict)
     policy_files: Mapping[str, MethodPolicyFile] = field(default_factory=dict)

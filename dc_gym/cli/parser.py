@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import __version__
-from dc_gym.base import spelling
+from dc_gym.base import methods, spelling
+from dc_gym.base.command import add_command
 from dc_gym.cli import arguments
-from dc_gym.cli.command import add_command
 
 
 class Parser(ArgumentParser):
@@ -506,28 +506,14 @@ def _add_nic(commands: Any) -> None:
     nic.add_arguments(_add(commands, "nic", summary, "dcgym nic show dcqcn --line 1Gbit/s", body))
 
 
-def _add_rlcc(commands: Any) -> None:
-    from dc_gym.cli import rlcc as rlcc
-
-    body = _delegate("dc_gym.cli.rlcc", progress=False)
-    summary = "train, distil, deploy, explain and show RL-CC's policies for NICs"
-    rlcc.add_arguments(_add(commands, "rlcc", summary, "dcgym rlcc explain rlcc-tree", body))
-
-
-def _add_acc(commands: Any) -> None:
-    from dc_gym.cli import acc as acc
-
-    body = _delegate("dc_gym.cli.acc", progress=False)
-    summary = "train ACC's policies for switches"
-    acc.add_arguments(_add(commands, "acc", summary, "dcgym acc train --out results/acc", body))
-
-
-def _add_fdcc(commands: Any) -> None:
-    from dc_gym.cli import fdcc as fdcc
-
-    body = _delegate("dc_gym.cli.fdcc", progress=False)
-    summary = "train FDCC's policies for NICs, and make trees of them"
-    fdcc.add_arguments(_add(commands, "fdcc", summary, "dcgym fdcc train --out results/fdcc", body))
+def _add_method(commands: Any) -> None:
+    summary = "train, distil, explain and export the policies of a learned method"
+    found = methods.by_name()
+    parser = add_command(commands, "method", summary, "\n  ".join(each.example for each in found.values()))
+    names = parser.add_subparsers(metavar="METHOD", required=True)
+    for name, each in found.items():
+        own = add_command(names, name, each.summary, each.example)
+        each.add_commands(own.add_subparsers(dest="action", metavar="COMMAND", required=True))
 
 
 def _add_bench(commands: Any) -> None:
@@ -655,9 +641,7 @@ ADD = {
     "schema": _add_schema,
     "topology": _add_topology,
     "nic": _add_nic,
-    "rlcc": _add_rlcc,
-    "acc": _add_acc,
-    "fdcc": _add_fdcc,
+    "method": _add_method,
     "bench": _add_bench,
     "doctor": _add_doctor,
     "kernel": _add_kernel,

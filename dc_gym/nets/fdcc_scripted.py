@@ -43,7 +43,7 @@ def scripted_network(target: float = TARGET) -> FdccNet:
 
 def scripted_policy() -> NicPolicy:
     """Returns the policy as it ships."""
-    command = "python -m dc_gym.nets.fdcc_scripted fdcc-scripted.npz"
+    command = "python -m dc_gym.methods.fdcc.scripted fdcc-scripted.npz"
     return NicPolicy(scripted_network(), provenance={"made": "written by hand, not trained", "command": command})
 
 

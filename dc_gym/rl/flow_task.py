@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym train --agents flows`: standard algorithms on RL-CC's decision problem, where each flow is an agent.
 
-RL-CC's own gradient is no algorithm of RLlib: `dcgym rlcc train` needs numpy alone, on labs and on the same model. What is here
+RL-CC's own gradient is no algorithm of RLlib: `method rlcc train` needs numpy alone, on labs and on the same model. What is here
 compares RLlib's algorithms with it on the same flows (docs/rlcc.md#flows-as-agents).
 """
 

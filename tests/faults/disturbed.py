@@ -104,7 +104,7 @@ def _sweep_digest(out: Path) -> str:
 
 def _train_argv(_: Path, out: Path) -> list[str]:
     size = ["--updates", "2", "--updates-per-episode", "1", "--labs", "1"]
-    return ["rlcc", "train", *size, "--out", str(out), "--quiet"]
+    return ["method", "rlcc", "train", *size, "--out", str(out), "--quiet"]
 
 
 def _train_again(spec: Path, out: Path) -> list[str]:

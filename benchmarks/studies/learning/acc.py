@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ACC's offline training: a net beside static markings, in scenarios that no training had.
 
-Each net is a `dcgym acc train --seed N` as a user runs it; five with `--cases all`, else one. It does not explore any more. It
+Each net is from `dcgym method acc train --seed N`; five with `--cases all`, else one. It does not explore any more. It
 runs beside SECN1, SECN2, each action of its template as a static marking, a net with random weights and an agent that draws its
 actions, in labs of the same scenario and seed: the seeds of this study are scenarios. The best single action is chosen in
 scenarios of trainings, the best action of each case in the case itself: that oracle is what can be gained at all.
@@ -141,7 +141,7 @@ STUDY = Study(
         for rival in (*SECN, *([SINGLE] if case == MIX else []))
     ],
     draw=lambda evidence: drawing.dot_panels(evidence, [MEASURES[case] for case in CASES], "ACC's net and static markings"),
-    facts=[("Labs", f"the scenarios of `dcgym acc train`, {SLOTS} decision times each; a seed is a scenario")],
+    facts=[("Labs", f"the scenarios of `dcgym method acc train`, {SLOTS} decision times each; a seed is a scenario")],
     collect=NetRows(rows),
     trains=True,
 )

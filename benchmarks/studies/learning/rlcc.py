@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RL-CC's training: networks trained on labs from random weights, then run on the lab's data path.
 
-Each seed is a `dcgym rlcc train --seed N`, which never has more than eight flows; the first also runs with `--net lstm`.
+Each seed is a `dcgym method rlcc train --seed N`, which never has more than eight flows; the first also runs with `--net lstm`.
 Policies run on one bottleneck (methods/rlcc/offline/bottleneck.py) with 2 to 128 flows, all of which begin at line rate.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table VI of RL-CC: the policy's actions in nine situations, by the previous state and the current one.
 
-The policies are the shipped ones, in the integers that a NIC computes (cells.py of the method). `dcgym rlcc show` draws any
+The policies are the shipped ones, in the integers that a NIC computes (cells.py). `dcgym method rlcc explain` draws any
 other policy.
 """
 

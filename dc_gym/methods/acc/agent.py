@@ -37,7 +37,7 @@ from dc_gym.methods.acc.template import Template, template_of
 GLOBAL_REPLAY = "acc global replay"
 GLOBAL_FACTOR = 4
 """The global replay holds this many times what a switch keeps. Ours."""
-GUIDE = "give a policy file of `dcgym acc train`, or the learned.npz of a run with policy acc"
+GUIDE = "give a policy file of `dcgym method acc train`, or the learned.npz of a run with policy acc"
 
 
 class AccAgent:

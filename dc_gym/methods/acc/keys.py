@@ -37,7 +37,7 @@ class AccKeys:
         UNTRAINED,
         copy="acc-start.npz",
         help="the nets at first: `untrained`, `acc-deployed` ([comes with dc-gym](acc.md#what-was-learned)), a policy file of"
-        " `dcgym acc train`, or the `learned.npz` of a run",
+        " `dcgym method acc train`, or the `learned.npz` of a run",
     )
     constant: int | None = key(COUNT, low=0, otherwise="none", help="number of the action that all queues keep, instead of a net")
     learn: bool = key(FLAG, False, help="switches learn while the run goes on; the result keeps what they have learned")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dc_gym.base.methods import Method, MethodPolicy, MethodPolicyFile, MethodReward
+from dc_gym.base.methods import Method, MethodCurve, MethodPolicy, MethodPolicyFile, MethodReward
 from dc_gym.methods.acc.keys import AccKeys
 
 
@@ -21,7 +21,17 @@ def _reward(frame: Any, scene: Any, share: Any) -> float:
     return design_2(frame, scene)
 
 
+def _add_commands(commands: Any) -> None:
+    from dc_gym.methods.acc.offline.commands import add
+
+    add(commands)
+
+
 METHOD = Method(
+    summary="train ACC's policies for switches",
+    example="dcgym method acc train --out results/acc",
+    add_commands=_add_commands,
+    curve=MethodCurve(("episode", "scenario"), {"mean_error": "Error of the net's values in its updates"}),
     policies={"acc": MethodPolicy(AccKeys, _agent)},
     rewards={
         "acc": MethodReward(

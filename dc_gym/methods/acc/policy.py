@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ACC's trained policy and its file: the net that values the actions of a template, and that template (docs/acc.md).
 
-`dcgym acc train` writes one. A run reads it with controller.start.
+`dcgym method acc train` writes one. A run reads it with controller.start.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 from dc_gym.methods.acc.offline.on_labs import AccTrainingSettings, Trainer
 from dc_gym.methods.checkpoint import CheckpointFormat
 
-FORMAT = CheckpointFormat("dcgym-acc-checkpoint", 1, "--resume needs a folder that `dcgym acc train` wrote")
+FORMAT = CheckpointFormat("dcgym-acc-checkpoint", 1, "--resume needs a folder that `dcgym method acc train` wrote")
 
 
 def write(trainer: Trainer, folder: Path, depends_on: Mapping[str, Any]) -> None:

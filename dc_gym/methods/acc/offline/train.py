@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym acc train`: trains ACC's net offline, on labs with drawn scenarios (on_labs.py).
+"""`dcgym method acc train`: trains ACC's net offline, on labs with drawn scenarios (on_labs.py).
 
 The output folder holds `policy.npz`, which a run reads with controller.start; `manifest.json`, everything that the net follows
 from; `curve.csv` and TensorBoard's events, a row for each episode; and `checkpoint.npz`. One seed gives one policy: the same
@@ -89,7 +89,7 @@ def train(settings: AccTrainingSettings, out: Path, progress: Progress, *, resum
     with scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
         repeats = on_labs.run(trainer, folder, on_episode)
     told = asdict(settings) | {"template": settings.template.name}
-    provenance = {"command": "dcgym acc train", "made": "trained on labs", "seed": settings.seed, "settings": told}
+    provenance = {"command": "dcgym method acc train", "made": "trained on labs", "seed": settings.seed, "settings": told}
     made = AccPolicy(trainer.learner.net, settings.template, provenance)
     made.write(out / POLICY)
     manifest = {

@@ -11,7 +11,7 @@ from dc_gym.methods.checkpoint import CheckpointFormat
 from dc_gym.methods.fdcc.offline.presets import FdccTrainingSettings
 from dc_gym.methods.fdcc.offline.trainer import Trainer
 
-FORMAT = CheckpointFormat("dcgym-fdcc-checkpoint", 1, "--resume needs a folder that `dcgym fdcc train` wrote")
+FORMAT = CheckpointFormat("dcgym-fdcc-checkpoint", 1, "--resume needs a folder that `dcgym method fdcc train` wrote")
 
 
 def write(trainer: Trainer, folder: Path, depends_on: Mapping[str, Any]) -> None:

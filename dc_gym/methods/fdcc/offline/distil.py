@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym fdcc distil`: turns FDCC's network into oblivious trees, as RL-CC's were, and measures how far they are from it.
+"""`dcgym method fdcc distil`: turns FDCC's network into oblivious trees, as RL-CC's were, and measures how far they are from it.
 
 The network remembers, the trees do not. So they are fitted to what it answers along whole lives of flows, in the fluid model: an
 observation's row has the output of a network that has followed the flow since its first decision. In the first round the network
@@ -34,7 +34,7 @@ from dc_gym.nets.fdcc_trees import FdccTrees
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.topologies.ecmp import draw
 
-COMMAND = "dcgym fdcc distil"
+COMMAND = "dcgym method fdcc distil"
 ROUNDS, EPISODES = 4, 10
 BORDERS = 64
 """Parts of each input's rows, all of one size; trees may split between two."""

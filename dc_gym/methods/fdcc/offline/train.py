@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym fdcc train`: trains FDCC's policy in the fluid model with telemetry (trainer.py).
+"""`dcgym method fdcc train`: trains FDCC's policy in the fluid model with telemetry (trainer.py).
 
 The output folder holds `policy.npz`, which a run reads with nic.policy; `manifest.json`, everything that the policy follows from;
 `curve.csv` and TensorBoard's events, a row for each episode; `stages.csv`, how the policy does in incasts of the model after each
@@ -101,7 +101,7 @@ def train(settings: FdccTrainingSettings, out: Path, progress: Progress, *, resu
 def policy(settings: FdccTrainingSettings, network: FdccNet) -> NicPolicy:
     """Returns the policy of a training, with where it is from."""
     told = {"preset": settings.preset, "reward": preset(settings.preset).summary, "settings": asdict(settings)}
-    made = {"command": "dcgym fdcc train", "made": "trained in a fluid model with telemetry", "seed": settings.seed}
+    made = {"command": "dcgym method fdcc train", "made": "trained in a fluid model with telemetry", "seed": settings.seed}
     return NicPolicy(network, provenance=made | told)
 
 

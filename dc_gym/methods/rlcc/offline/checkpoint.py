@@ -13,7 +13,7 @@ from dc_gym.nets.adam import Adam
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import RLCC_NETWORKS
 
-FORMAT = CheckpointFormat("dcgym-rlcc-checkpoint", 2, "--resume needs a folder that `dcgym rlcc train --ground lab` wrote")
+FORMAT = CheckpointFormat("dcgym-rlcc-checkpoint", 2, "--resume needs a folder that `dcgym method rlcc train --ground lab` wrote")
 
 
 def write(learner: Learner, folder: Path, depends_on: Mapping[str, Any]) -> None:

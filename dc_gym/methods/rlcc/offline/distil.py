@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym rlcc distil`: turns a network into oblivious trees (RL-CC sec. V) and measures how far they are from it.
+"""`dcgym method rlcc distil`: turns a network into oblivious trees (RL-CC sec. V) and measures how far they are from it.
 
 The trees are fitted to rows of inputs. The sources of rows are:
 
@@ -33,7 +33,7 @@ from dc_gym.nets.mlp import Mlp
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import load_result
 
-COMMAND = "dcgym rlcc distil"
+COMMAND = "dcgym method rlcc distil"
 MODEL, FLOOD, PERSISTENT, GRID = "model", "flood", "persistent", "grid"
 SOURCES = (MODEL, FLOOD, PERSISTENT)
 SHARES = {FLOOD: 0.1, PERSISTENT: 0.2}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym rlcc explain`: what a policy does in the nine situations of RL-CC's Table VI, and where flows settle with it.
+"""`dcgym method rlcc explain`: what a policy does in the nine situations of RL-CC's Table VI, and where flows settle with it.
 
 The paper finds two orders in its table. First: a policy raises, keeps or cuts the rate when the current state is under-utilized,
 on target or congested. Second, the paper's main finding: the first decision after a change is stronger than a repeated one, and
@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from dc_gym.base.errors import UsageError
 from dc_gym.base.readable import columns
 from dc_gym.base.terminal import say
 from dc_gym.methods.rlcc.offline import cells
@@ -90,8 +91,17 @@ def _span(column: Floats) -> str:
 def main(args: argparse.Namespace) -> int:
     path = nic_policy.path_of(args.policy)
     found = nic_policy.read_rlcc(path)
+    if args.json and args.out:
+        raise UsageError("--json prints one object, and --out draws; leave out one of them")
+    if (args.lab or args.force) and not args.out:
+        raise UsageError(f"{'--lab' if args.lab else '--force'} is of pictures; give their folder by --out")
     if args.json:
         say(json.dumps(_facts(found), indent=1))
+        return 0
+    if args.out:
+        from dc_gym.methods.rlcc.offline.pictures.folder import draw  # imports matplotlib
+
+        draw(path, found, args.out, lab=args.lab, force=args.force)
         return 0
     say(f"{path.name}: {found.describe()}")
     for name, value in found.provenance.items():

@@ -17,7 +17,7 @@ from dc_gym.nets.lstm import Lstm
 from dc_gym.nets.mlp import Mlp
 from dc_gym.nets.nic_policy import ARRAYS, NETWORKS, NicPolicy
 
-COMMAND = "dcgym nic import"
+COMMAND = "dcgym method rlcc import"
 SHAPES = {"mlp": mlp.SHAPES, "lstm": lstm.SHAPES}
 GUIDE = "give one with the weights W0, W1, W2 of a 4-12-12-1 network, or W0, b0 to W3, b3 of one with an LSTM"
 

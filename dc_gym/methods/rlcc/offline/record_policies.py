@@ -23,7 +23,7 @@ from dc_gym.nets.decision import Floats, Scaling
 from dc_gym.nets.mlp import Mlp
 from dc_gym.nets.nic_policy import NicPolicy
 
-COMMAND = "dcgym nic rebuild"
+COMMAND = "dcgym method rlcc rebuild"
 FLAT = 3.5
 """Limit on the sums before tanh. All sums beyond it count as equal, since the action is then within 0.1 % of its extreme."""
 

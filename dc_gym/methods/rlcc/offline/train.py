@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym rlcc train`: trains a network from random weights by RL-CC's policy gradient, on labs (on_lab.py) or in the fluid model.
+"""`dcgym method rlcc train`: trains a network by RL-CC's policy gradient, on labs (on_lab.py) or in the fluid model.
 
 The output folder holds `policy.npz` and `manifest.json` (everything that the network follows from). A training on labs adds
 `curve.csv` and `checkpoint.npz`. One seed gives one policy: the same programs give the same bytes, interrupted or not.
@@ -97,7 +97,11 @@ def train_on_fluid(
     report = _Report(progress)
     learner = on_fluid.train(settings, scaling, report)
     told = {"preset": preset, "settings": asdict(settings)}
-    provenance = {"command": "dcgym rlcc train --ground fluid", "made": "trained on the fluid model", "seed": settings.seed}
+    provenance = {
+        "command": "dcgym method rlcc train --ground fluid",
+        "made": "trained on the fluid model",
+        "seed": settings.seed,
+    }
     made = NicPolicy(learner.net, learner.scaling, provenance | told)
     _keep(out, made, learner, {"ground": "fluid", **told, "versions": _versions(), **report.facts(learner)})
     return made
@@ -125,7 +129,7 @@ def train_on_labs(
 
     with scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
         on_lab.run(learner, settings, folder, on_update, asynchronous=asynchronous)
-    command = "dcgym rlcc train" + (" --asynchronous" if asynchronous else "")
+    command = "dcgym method rlcc train" + (" --asynchronous" if asynchronous else "")
     provenance = {"command": command, "made": "trained on labs", "seed": settings.seed, "settings": asdict(settings)}
     made = NicPolicy(learner.net, learner.scaling, provenance)
     facts: dict[str, Any] = {"labs_restarted": replays, "resumed_at_update": report.first}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym rlcc deploy`: prepares a policy for the NIC. It reports fit and cost, writes a spec, and runs it for a short time.
+"""`dcgym method rlcc export`: prepares a policy for the NIC. It reports fit and cost, writes a spec, and runs it briefly.
 
 Whether a policy fits is measured by what RL-CC says about its NIC, a ConnectX-6Dx: at most 150 operations per decision (sec. V),
 a decision within 2 us, and 48 bytes per flow, as in the DOCA interface. Decision times are those of the paper's Table I.
@@ -77,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
     file, latency_ns = nic_policy.read_rlcc(path), parse_time_ns(args.latency, "--latency")
     if not 0 < args.flows <= MAX_FLOWS:
         raise UsageError(f"--flows {args.flows}: give 1 to {MAX_FLOWS}")
-    out = args.out or Path("results") / f"deploy-{path.stem}"
+    out = args.out or Path("results") / f"export-{path.stem}"
     if not args.force:
         _require_mine(out, path)
     cell = prepare(path, f"rlcc-{file.kind}", args.flows, latency_ns, out)

@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym nic import` and `dcgym nic rebuild`: import a policy for RL-CC's algorithms, and make the shipped ones again."""
+"""`dcgym method rlcc import` and `rebuild`: import a policy for RL-CC's algorithms, and make the shipped ones again."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dc_gym.base.command import add_command
 from dc_gym.base.terminal import say
 
-if TYPE_CHECKING:
-    pass
+
+def add(commands: Any) -> None:
+    """Adds the commands below `commands` (argparse's subparsers)."""
+    _add_import(commands)
+    _add_rebuild(commands)
 
 
-def add_commands(commands: Any) -> None:
-    add = commands.add_parser("import", help="a network of your own as a policy; `dcgym rlcc distil` makes trees of it")
+def _add_import(commands: Any) -> None:
+    summary = "a network of your own as a policy; `dcgym method rlcc distil` makes trees of it"
+    add = add_command(commands, "import", summary, "dcgym method rlcc import net.npz --out own.npz")
+    add.set_defaults(command=import_policy)
     weights = "W0, W1, W2 of a 4-12-12-1 network, [outputs, inputs] each, or W0, b0 to W3, b3 of one with an LSTM"
     add.add_argument("file", type=Path, metavar="FILE.npz", help=weights)
     add.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
@@ -23,10 +29,14 @@ def add_commands(commands: Any) -> None:
     add.add_argument("--gain", type=float, metavar="X", help="of the error that it sees (default: 12, as the artifact's)")
     add.add_argument("--int8", action="store_true", help="with weights of 8 bits, a policy of rlcc-mlp8, instead")
     add.add_argument("--force", action="store_true", help="replace a file that was not made of the same network")
+
+
+def _add_rebuild(commands: Any) -> None:
     summary = "make record-mlp, record-tree and rlcc-mlp8 again, and compare with those that ship"
-    rebuild = commands.add_parser("rebuild", help=summary)
-    rebuild.add_argument("--out", type=Path, metavar="DIR", help="keep the files here")
-    rebuild.add_argument("--force", action="store_true", help="replace files that this command did not make")
+    add = add_command(commands, "rebuild", summary, "dcgym method rlcc rebuild")
+    add.set_defaults(command=rebuild)
+    add.add_argument("--out", type=Path, metavar="DIR", help="keep the files here")
+    add.add_argument("--force", action="store_true", help="replace files that this command did not make")
 
 
 def import_policy(args: argparse.Namespace) -> int:
@@ -66,6 +76,3 @@ def rebuild(args: argparse.Namespace) -> int:
             require_place(place, nic_policy.made_alike(made), force=args.force)
             made.write(place)
     return 0 if same else 1
-
-
-ACTIONS = {"import": import_policy, "rebuild": rebuild}

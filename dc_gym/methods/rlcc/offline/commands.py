@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym rlcc`: RL-CC's pipeline. Each command is a module with `main(args)`, imported when it runs."""
+"""`dcgym method rlcc`: RL-CC's pipeline. Each command is a module with `main(args)`, imported when it runs."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dc_gym.cli.command import add_command
+from dc_gym.base.command import add_command
+from dc_gym.methods.rlcc.offline import policy_commands
 
 POLICY = "rlcc-tree, rlcc-mlp, rlcc-mlp8, rlcc-lstm, pccrl-lstm, record-tree, record-mlp, or a policy file (*.npz)"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
-    for add in (_add_train, _add_distil, _add_deploy, _add_explain, _add_show):
-        add(commands)
+def add(commands: Any) -> None:
+    """Adds the commands below `commands` (argparse's subparsers)."""
+    for add_one in (_add_train, _add_distil, _add_explain, _add_export):
+        add_one(commands).set_defaults(command=_run)
+    policy_commands.add(commands)
 
 
-def main(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     code: int = import_module(f"dc_gym.methods.rlcc.offline.{args.action}").main(args)
     return code
 
@@ -29,9 +31,10 @@ def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--force", action="store_true", help=f"replace {what}")
 
 
-def _add_train(commands: Any) -> None:
+def _add_train(commands: Any) -> argparse.ArgumentParser:
     summary = "a network from random weights by RL-CC's policy gradient, on labs or on the fluid model"
-    example = "dcgym rlcc train --out results/trained\n  dcgym rlcc train --ground fluid --out results/fluid   # in seconds"
+    example = "dcgym method rlcc train --out results/trained\n"
+    example += "  dcgym method rlcc train --ground fluid --out results/fluid   # in seconds"
     parser = add_command(commands, "train", summary, example)
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="its folder: policy.npz, manifest.json, and more of labs")
@@ -68,12 +71,13 @@ def _add_train(commands: Any) -> None:
     add("--bottlenecks", type=int, metavar="N", help=mix)
     add("--noise", type=float, metavar="X", help="of fluid: up to so much inflation more, at random (default: 0)")
     add("--quiet", action="store_true", help="no progress on standard error")
+    return parser
 
 
-def _add_distil(commands: Any) -> None:
+def _add_distil(commands: Any) -> argparse.ArgumentParser:
     summary = "a network as a few small trees that a NIC can run, and how far they are from it"
-    example = "dcgym rlcc distil net.npz --trees 10 --out tree.npz"
-    example += "\n  dcgym rlcc distil net.npz --from results/run --from model --fitter catboost --out tree.npz"
+    example = "dcgym method rlcc distil net.npz --trees 10 --out tree.npz"
+    example += "\n  dcgym method rlcc distil net.npz --from results/run --from model --fitter catboost --out tree.npz"
     parser = add_command(commands, "distil", summary, example)
     parser.add_argument("net", metavar="NET", help="rlcc-mlp, or a policy file of a network (*.npz)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
@@ -88,33 +92,31 @@ def _add_distil(commands: Any) -> None:
     band = "rows within a target of the target count so many times (default: 30 in model, 1 elsewhere)"
     parser.add_argument("--near-weight", type=float, metavar="X", help=band)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn (default: %(default)s)")
+    return parser
 
 
-def _add_deploy(commands: Any) -> None:
+def _add_export(commands: Any) -> argparse.ArgumentParser:
     summary = "a policy made ready for the NIC: does it fit, what it costs, a spec that runs it, and a first run"
-    parser = add_command(commands, "deploy", summary, "dcgym rlcc deploy tree.npz --out results/mine")
+    parser = add_command(commands, "export", summary, "dcgym method rlcc export tree.npz --out results/mine")
     parser.add_argument("policy", metavar="POLICY", help=POLICY)
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for policy, spec and run (default: results/deploy-NAME)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for policy, spec and run (default: results/export-NAME)")
     parser.add_argument("--flows", type=int, default=8, metavar="N", help="of that run (default: %(default)s)")
     latency = "of its decisions in that run, such as 9us: RL-CC's 0.9 us for trees, on a tenth of its line (default: 0)"
     parser.add_argument("--latency", default="0ns", metavar="TIME", help=latency)
     parser.add_argument("--no-run", action="store_true", help="make ready, and run nothing")
     _add_force(parser, "what DIR has of another policy")
+    return parser
 
 
-def _add_explain(commands: Any) -> None:
+def _add_explain(commands: Any) -> argparse.ArgumentParser:
     summary = "what a policy does: where it is from, Table VI of RL-CC and its two orders, what flows settle at"
-    parser = add_command(commands, "explain", summary, "dcgym rlcc explain rlcc-tree")
+    example = "dcgym method rlcc explain rlcc-tree\n  dcgym method rlcc explain rlcc-tree --lab --out results/explain"
+    parser = add_command(commands, "explain", summary, example)
     parser.add_argument("policy", metavar="POLICY", help=POLICY)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def _add_show(commands: Any) -> None:
-    summary = "a policy in pictures: its action over its inputs, its answers to steps, RL-CC's figure 11 as a trace"
-    parser = add_command(commands, "show", summary, "dcgym rlcc show rlcc-tree --lab --out results/show")
-    parser.add_argument("policy", metavar="POLICY", help=POLICY)
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the pictures, which are PNG")
+    pictures = "draw instead: its action over its inputs, its answers to steps, RL-CC's figure 11 as a trace, in PNG files here"
+    parser.add_argument("--out", type=Path, metavar="DIR", help=pictures)
+    traced = "with --out: trace the scenario on the lab's data path, too, not in the model alone"
+    parser.add_argument("--lab", action="store_true", help=traced)
     _add_force(parser, "pictures of another policy")
-    parser.add_argument(
-        "--lab", action="store_true", help="trace the scenario on the lab's data path, too, not in the model alone"
-    )
+    return parser

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym acc`: ACC's offline training. Each command is a module with `main(args)`, imported when it runs."""
+"""`dcgym method acc`: ACC's offline training. Each command is a module with `main(args)`, imported when it runs."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dc_gym.cli.command import add_command
+from dc_gym.base.command import add_command
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
+def add(commands: Any) -> None:
+    """Adds the commands below `commands` (argparse's subparsers)."""
     _add_train(commands)
 
 
-def main(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     code: int = import_module(f"dc_gym.methods.acc.offline.{args.action}").main(args)
     return code
 
 
 def _add_train(commands: Any) -> None:
     summary = "the net of ACC's switches on labs with drawn incasts, WebSearch, DataMining, storage and trainings"
-    example = "dcgym acc train --out results/acc --seed 1\n"
+    example = "dcgym method acc train --out results/acc --seed 1\n"
     example += "  dcgym run examples/acc.toml --set controller.start=results/acc/policy.npz --out results/run"
-    add = add_command(commands, "train", summary, example).add_argument
+    parser = add_command(commands, "train", summary, example)
+    parser.set_defaults(command=_run)
+    add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="its folder: policy.npz, manifest.json, curve.csv, checkpoint.npz")
     add(
         "--template", default="acc-deployed", metavar="NAME", help="acc-deployed, acc-section-3, or a file (default: %(default)s)"

@@ -10,7 +10,7 @@ import pytest
 
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.methods.rlcc.offline import deploy
+from dc_gym.methods.rlcc.offline import export
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.trees import Trees
@@ -18,7 +18,7 @@ from dc_gym.spec import load
 
 
 def fitting(file: NicPolicy, folder: Path) -> dict[str, bool]:
-    return {each.what: each.fits for each in deploy.demands(file, algorithms.load(f"rlcc-{file.kind}", folder))}
+    return {each.what: each.fits for each in export.demands(file, algorithms.load(f"rlcc-{file.kind}", folder))}
 
 
 def trees(count: int) -> NicPolicy:
@@ -34,7 +34,7 @@ def test_what_fits_rl_cc_s_nic(tmp_path: Path) -> None:
 
 def test_the_folder_has_a_spec_that_runs_the_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trees(3).write(tmp_path / "mine.npz")
-    argv = ["rlcc", "deploy", str(tmp_path / "mine.npz"), "--no-run", "--flows", "4", "--latency", "9us"]
+    argv = ["method", "rlcc", "export", str(tmp_path / "mine.npz"), "--no-run", "--flows", "4", "--latency", "9us"]
     for _ in range(2):  # a second time, over the first
         assert main([*argv, "--out", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
@@ -42,7 +42,7 @@ def test_the_folder_has_a_spec_that_runs_the_policy(tmp_path: Path, capsys: pyte
     spec = load(tmp_path / "out" / "experiment.toml")
     assert spec.nic.policy == tmp_path / "out" / "policy.npz" and spec.nic.latency_ns == 9000
     assert NicPolicy.read(spec.nic.policy).sha256() == trees(3).sha256()
-    assert main([*argv[:2], str(tmp_path / "out" / "policy.npz"), "--no-run", "--out", str(tmp_path / "out")]) == 0  # in place
+    assert main([*argv[:3], str(tmp_path / "out" / "policy.npz"), "--no-run", "--out", str(tmp_path / "out")]) == 0  # in place
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,6 @@ def test_the_folder_has_a_spec_that_runs_the_policy(tmp_path: Path, capsys: pyte
     [(["--flows", "0"], "--flows 0"), (["--latency", "soon"], "--latency"), (["--out", "/proc/nowhere"], "/proc/nowhere")],
 )
 def test_what_cannot_be_is_said_in_one_line(capsys: pytest.CaptureFixture[str], more: list[str], said: str) -> None:
-    assert main(["rlcc", "deploy", "rlcc-tree", "--no-run", *more]) == 2
+    assert main(["method", "rlcc", "export", "rlcc-tree", "--no-run", *more]) == 2
     words = capsys.readouterr().err
     assert said in words and words.count("\n") == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym fdcc`: FDCC's training, and trees of it. Each command is a module with `main(args)`, imported when it runs."""
+"""`dcgym method fdcc`: FDCC's training, and trees of it. Each command is a module with `main(args)`, imported when it runs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dc_gym.cli.command import add_command
+from dc_gym.base.command import add_command
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
+def add(commands: Any) -> None:
+    """Adds the commands below `commands` (argparse's subparsers)."""
     _add_train(commands)
     _add_distil(commands)
 
 
-def main(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy: its products then repeat bit for bit, and small ones are faster
     code: int = import_module(f"dc_gym.methods.fdcc.offline.{args.action}").main(args)
     return code
@@ -26,9 +26,11 @@ def main(args: argparse.Namespace) -> int:
 
 def _add_train(commands: Any) -> None:
     summary = "a policy of FDCC's flows in a fluid model with telemetry, with 2 to 32 flows on a bottleneck"
-    example = "dcgym fdcc train --out results/fdcc --seed 1\n"
+    example = "dcgym method fdcc train --out results/fdcc --seed 1\n"
     example += "  dcgym run examples/fdcc.toml --set nic.policy=results/fdcc/policy.npz --out results/run"
-    add = add_command(commands, "train", summary, example).add_argument
+    parser = add_command(commands, "train", summary, example)
+    parser.set_defaults(command=_run)
+    add = parser.add_argument
     add(
         "--out",
         type=Path,
@@ -56,9 +58,11 @@ def _add_train(commands: Any) -> None:
 
 def _add_distil(commands: Any) -> None:
     summary = "FDCC's network as a few oblivious trees for `fdcc-tree`, and how far they are off"
-    example = "dcgym fdcc distil --out tree.npz\n"
+    example = "dcgym method fdcc distil --out tree.npz\n"
     example += "  dcgym run examples/fdcc.toml --set controller=fdcc-tree --set nic.policy=tree.npz --out results/run"
-    add = add_command(commands, "distil", summary, example).add_argument
+    parser = add_command(commands, "distil", summary, example)
+    parser.set_defaults(command=_run)
+    add = parser.add_argument
     add("--out", type=Path, required=True, metavar="FILE", help="the policy file of the trees (*.npz)")
     add(
         "--policy",
