@@ -15,7 +15,7 @@ from typing import Any
 
 from dc_gym.base.package import PACKAGE
 
-__all__ = ["Method", "MethodCurve", "MethodPolicy", "MethodPolicyFile", "MethodReward", "by_name"]
+__all__ = ["Method", "MethodBench", "MethodCurve", "MethodPolicy", "MethodPolicyFile", "MethodReward", "by_name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,15 @@ class MethodCurve:
     """Titles of columns that mean something else than in other trainings."""
 
 
+@dataclass(frozen=True, slots=True)
+class MethodBench:
+    """A bench that a method adds to those of `dcgym bench`."""
+
+    summary: str
+    module: str
+    """The name of the module that has `checks`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """The parts that a method adds to the core, by their names. No two methods share a name."""
@@ -72,6 +81,7 @@ class Method:
     threads: bool = False
     """True if numpy may use threads in these commands."""
     curve: MethodCurve | None = None
+    benches: Mapping[str, MethodBench] = field(default_factory=dict)
     policies: Mapping[str, MethodPolicy] = field(default_factory=dict)
     rewards: Mapping[str, MethodReward] = field(default_factory=dict)
     policy_files: Mapping[str, MethodPolicyFile] = field(default_factory=dict)

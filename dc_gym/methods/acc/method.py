@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dc_gym.base.methods import Method, MethodCurve, MethodPolicy, MethodPolicyFile, MethodReward
+from dc_gym.base.methods import Method, MethodBench, MethodCurve, MethodPolicy, MethodPolicyFile, MethodReward
 from dc_gym.methods.acc.keys import AccKeys
 
 
@@ -32,6 +32,11 @@ METHOD = Method(
     example="dcgym method acc train --out results/acc",
     add_commands=_add_commands,
     curve=MethodCurve(("episode", "scenario"), {"mean_error": "Error of the net's values in its updates"}),
+    benches={
+        "acc-cost": MethodBench(
+            "what an inference of ACC's net costs, and what its integer form changes", "dc_gym.methods.acc.bench.acc_cost"
+        )
+    },
     policies={"acc": MethodPolicy(AccKeys, _agent)},
     rewards={
         "acc": MethodReward(
