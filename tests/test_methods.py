@@ -17,7 +17,7 @@ from dc_gym.base import methods
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDIES = ROOT / "benchmarks/studies"
-WITHOUT_MENTION = ("acc",)
+WITHOUT_MENTION = ("acc", "fdcc")
 """Methods that no module outside of their own names."""
 FAST_TESTS = (
     "tests/test_listing.py",
@@ -29,7 +29,13 @@ FAST_TESTS = (
 
 
 def tracked() -> list[Path]:
-    told = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     return [path for name in told.split("\0") if name and os.path.lexists(path := ROOT / name)]
 
 

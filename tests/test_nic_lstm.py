@@ -20,7 +20,7 @@ from dc_gym.nets.fluid import Bottleneck, Fluid
 from dc_gym.nets.lstm import MEMORY, SHAPES, Lstm
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
-RLCC_SHIPPED = [path for path in nic_policy.all_shipped() if NicPolicy.read(path).kind not in nic_policy.FDCC_KINDS]
+RLCC_SHIPPED = [path for path in nic_policy.all_shipped() if NicPolicy.read(path).kind in nic_policy.KINDS]
 FEW = FluidTrainingSettings(net="lstm", updates=3, batch_size=512, sequence_length=4, bottlenecks=((2, 10), (4, 5)))
 
 

@@ -22,7 +22,6 @@ from dc_gym.ctrl.nic.algorithms import resolve_parameters
 from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, NicEvent, NicFlow, Telemetry
 from dc_gym.ctrl.nic.reference import FixedRate, Parameters, Reference, Swift, Timely, TimelyPatched
 from dc_gym.ctrl.nic.reference_dcqcn import Dcqcn
-from dc_gym.ctrl.nic.reference_fdcc import POLICY_BOUNDS, Fdcc
 from dc_gym.ctrl.nic.reference_telemetry import RATES, Hpcc, PowerTcp
 
 REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
@@ -35,7 +34,7 @@ REFERENCES: dict[str, Callable[[Parameters], Reference]] = {
     "hpcc": Hpcc,
     "powertcp": PowerTcp,
 }
-"""References of algorithms without a policy. That of FDCC's also needs the NIC's outputs (reference_fdcc.py)."""
+"""References of algorithms without a policy. Those of methods (nets/nic_kind.py) also need the NIC's outputs."""
 TIMEOUT_S = 120  # for a trace that takes seconds at most
 KINDS = ("fabric", "lossy", "silent", "hostile")
 FLOWS_PER_TRACE, STEPS = 10, 150
@@ -338,8 +337,10 @@ def compare_with_reference(
     make: Callable[[Parameters], Reference] | None = None,
 ) -> Distance:
     """Compares a trace's decisions with the algorithm's reference (or one from `make`), within its bound."""
-    if name in POLICY_BOUNDS:
-        make = partial(Fdcc, states=iter([each.state for each in made]))
+    from dc_gym.nets import nic_kind
+
+    if (of_kind := nic_kind.reference_of(name)) is not None:
+        make = partial(of_kind.make, states=iter([each.state for each in made]))
     try:
         said = references(name, values, steps, make)
     except TestbedError as error:

@@ -15,7 +15,10 @@ from typing import Any
 
 from dc_gym.base.package import PACKAGE
 
-__all__ = ["Method", "MethodBench", "MethodCurve", "MethodPolicy", "MethodPolicyFile", "MethodReward", "by_name"]
+__all__ = [
+    *("Method", "MethodBench", "MethodCurve", "MethodNicPolicy", "MethodPolicy", "MethodPolicyFile", "MethodReward"),
+    "by_name",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,18 @@ class MethodPolicyFile:
 
 
 @dataclass(frozen=True, slots=True)
+class MethodNicPolicy:
+    """A kind of policies for NICs that a method adds. Its name is that of the algorithm of the NICs that runs it."""
+
+    number: int
+    """The number of the kind in a table: POLICY_... of ctrl/nic/policy.h."""
+    kind: Callable[[], Any]
+    """Returns the kind, a NicKind of dc_gym/nets/nic_kind.py."""
+    reference: Callable[[], Any]
+    """Returns the algorithm's reference, a NicKindReference of dc_gym/nets/nic_kind.py."""
+
+
+@dataclass(frozen=True, slots=True)
 class MethodCurve:
     """The table curve.csv of a method's trainings."""
 
@@ -72,6 +87,8 @@ class MethodBench:
 class Method:
     """The parts that a method adds to the core, by their names. No two methods share a name."""
 
+    title: str
+    """Its name in texts."""
     summary: str
     """Text for the help of `dcgym method NAME`."""
     example: str
@@ -85,10 +102,11 @@ class Method:
     policies: Mapping[str, MethodPolicy] = field(default_factory=dict)
     rewards: Mapping[str, MethodReward] = field(default_factory=dict)
     policy_files: Mapping[str, MethodPolicyFile] = field(default_factory=dict)
+    nic_policies: Mapping[str, MethodNicPolicy] = field(default_factory=dict)
 
     def acts_in(self, names: set[str]) -> bool:
-        """Returns whether one of these names, which a spec gives, is a policy or a reward of the method."""
-        return not names.isdisjoint({*self.policies, *self.rewards})
+        """Returns whether one of these names, which a spec gives, is a policy, a reward or an algorithm of the method."""
+        return not names.isdisjoint({*self.policies, *self.rewards, *self.nic_policies})
 
 
 @cache

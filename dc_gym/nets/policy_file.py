@@ -28,7 +28,7 @@ from dc_gym.base.spelling import unknown
 FORMAT, VERSION = "dcgym-policy", 2
 GUIDE = "docs/policy-file.md says what a policy file is"
 NIC, AGENT = "a NIC", "an agent"
-OWNERS = {"tree": NIC, "mlp": NIC, "mlp8": NIC, "lstm": NIC, "fdcc": NIC, "fdcc-tree": NIC, "dense": AGENT}
+OWNERS = {"tree": NIC, "mlp": NIC, "mlp8": NIC, "lstm": NIC, "dense": AGENT}
 """The owner of each kind of payload that is no method's."""
 RUN = {NIC: "--set controller={algorithm} --set nic.policy={path}", AGENT: "--set controller={path}"}
 """The options of `dcgym run` for a policy file of these owners."""
@@ -37,15 +37,17 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 def nic_algorithm(kind: str) -> str:
-    """Returns the NIC algorithm that comes with dc-gym and runs policies of this kind."""
-    return kind if kind.startswith("fdcc") else f"rlcc-{kind}"
+    """Returns the algorithm that comes with dc-gym and runs policies of this kind; a method's has the name of the kind."""
+    return f"rlcc-{kind}" if kind in OWNERS else kind
 
 
 def _kinds() -> dict[str, tuple[str, str]]:
     """Returns the owner of each kind of payload, and the options of `dcgym run` for it."""
     own = {kind: (owner, RUN[owner]) for kind, owner in OWNERS.items()}
-    added = (method.policy_files.items() for method in methods.by_name().values())
-    return own | {kind: (each.owner, each.run) for files in added for kind, each in files}
+    for method in methods.by_name().values():
+        own |= {kind: (NIC, RUN[NIC]) for kind in method.nic_policies}
+        own |= {kind: (each.owner, each.run) for kind, each in method.policy_files.items()}
+    return own
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,15 @@ import pytest
 
 from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.cli.main import main
+from dc_gym.methods.fdcc.net import OBSERVATIONS
 from dc_gym.methods.fdcc.offline import distil, incasts, model_incasts, rollouts
 from dc_gym.methods.fdcc.offline.distil import Distillation
 from dc_gym.methods.fdcc.offline.episodes import Flows
 from dc_gym.methods.fdcc.offline.presets import preset
+from dc_gym.methods.fdcc.scripted import scripted_network
+from dc_gym.methods.fdcc.trees import FdccTrees
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
-from dc_gym.nets.fdcc import OBSERVATIONS
-from dc_gym.nets.fdcc_scripted import scripted_network
-from dc_gym.nets.fdcc_trees import FdccTrees
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.nets.trees import Trees
 

@@ -19,11 +19,12 @@ import pytest
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
+from dc_gym.methods.fdcc import net as fdcc
 from dc_gym.methods.fdcc.offline import checkpoint, model_incasts, train
+from dc_gym.methods.fdcc.offline.actor import Actor
 from dc_gym.methods.fdcc.offline.presets import FdccTrainingSettings
 from dc_gym.methods.fdcc.offline.trainer import Trainer
-from dc_gym.nets import fdcc, nic_policy
-from dc_gym.nets.fdcc_actor import Actor
+from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 SMALL = FdccTrainingSettings(

@@ -28,6 +28,7 @@ def _add_commands(commands: Any) -> None:
 
 
 METHOD = Method(
+    title="ACC",
     summary="train ACC's policies for switches",
     example="dcgym method acc train --out results/acc",
     add_commands=_add_commands,

@@ -15,6 +15,7 @@ def _add_commands(commands: Any) -> None:
 
 
 METHOD = Method(
+    title="RL-CC",
     summary="train, distil, explain and export RL-CC's policies for NICs",
     example="dcgym method rlcc explain rlcc-tree",
     add_commands=_add_commands,

@@ -23,14 +23,14 @@ from dc_gym.base.outputs import require_place
 from dc_gym.base.progress import Progress, choose
 from dc_gym.base.readable import columns
 from dc_gym.base.terminal import say
+from dc_gym.methods.fdcc.net import FdccNet
 from dc_gym.methods.fdcc.offline import model_incasts, rollouts
 from dc_gym.methods.fdcc.offline.episodes import FlowPolicy
 from dc_gym.methods.fdcc.offline.model_incasts import ModelIncast
 from dc_gym.methods.fdcc.offline.rollouts import Follower
+from dc_gym.methods.fdcc.trees import FdccTrees
 from dc_gym.nets import nic_policy, trees
 from dc_gym.nets.decision import Q16, Floats
-from dc_gym.nets.fdcc import FdccNet
-from dc_gym.nets.fdcc_trees import FdccTrees
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.topologies.ecmp import draw
 

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.methods.fdcc import net as fdcc
+from dc_gym.methods.fdcc.offline.actor import Actor, Floats32, Weights
 from dc_gym.methods.fdcc.offline.presets import FdccPreset, teacher
-from dc_gym.nets import fdcc
+from dc_gym.methods.fdcc.offline.telemetry_fluid import Incasts, Places, Signals, TelemetryFluid
 from dc_gym.nets.decision import Floats
-from dc_gym.nets.fdcc_actor import Actor, Floats32, Weights
-from dc_gym.nets.telemetry_fluid import Incasts, Places, Signals, TelemetryFluid
 
 CENTRAL = 7
 """Numbers of what critics see of a network and actors do not; the last one is the mean of all flows' latest actions."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dc_gym.methods.fdcc.offline.episodes import Decisions, FlowPolicy, Flows
-from dc_gym.nets.telemetry_fluid import Incasts
+from dc_gym.methods.fdcc.offline.telemetry_fluid import Incasts
 
 PACKETS = 11.2
 """Packets in the thesis' BDP: 1.36 us at 100 Gbit/s, in full frames."""

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
+from dc_gym.methods.fdcc.net import OBSERVATIONS
 from dc_gym.methods.fdcc.offline.episodes import CENTRAL, Streams
-from dc_gym.nets.fdcc import OBSERVATIONS
 from dc_gym.nets.lstm_cell import MEMORY
 
 Rows = npt.NDArray[np.intp]

@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 
 from dc_gym.base.errors import AgentError
+from dc_gym.methods.fdcc import net as fdcc
+from dc_gym.methods.fdcc.offline import twin_critics
+from dc_gym.methods.fdcc.offline.actor import Floats32, Weights, backward, forward
 from dc_gym.methods.fdcc.offline.episodes import CENTRAL, Streams
 from dc_gym.methods.fdcc.offline.presets import FdccTrainingSettings, preset
 from dc_gym.methods.fdcc.offline.streams import StreamReplay
-from dc_gym.nets import fdcc, twin_critics
 from dc_gym.nets.adam import Adam
-from dc_gym.nets.fdcc_actor import Floats32, Weights, backward, forward
 from dc_gym.topologies.ecmp import draw
 
 MOST_ERROR = 2.0

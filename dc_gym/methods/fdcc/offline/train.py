@@ -24,11 +24,11 @@ from dc_gym.base.progress import Progress, choose
 from dc_gym.base.terminal import say
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.episode_report import EpisodeReport
+from dc_gym.methods.fdcc.net import FdccNet
 from dc_gym.methods.fdcc.offline import checkpoint, trainer
 from dc_gym.methods.fdcc.offline.presets import FdccTrainingSettings, preset
 from dc_gym.methods.fdcc.offline.trainer import Trainer
 from dc_gym.methods.training_folder import open_folder
-from dc_gym.nets.fdcc import FdccNet
 from dc_gym.nets.nic_policy import NicPolicy
 
 POLICY, MANIFEST, CURVE_CSV, STAGES_CSV = "policy.npz", "manifest.json", "curve.csv", "stages.csv"

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.methods.fdcc.offline import incasts
+from dc_gym.methods.fdcc.offline.actor import Actor
 from dc_gym.methods.fdcc.offline.episodes import play
 from dc_gym.methods.fdcc.offline.model_incasts import ModelIncast
 from dc_gym.methods.fdcc.offline.model_incasts import run as run_incast
 from dc_gym.methods.fdcc.offline.presets import FdccTrainingSettings, preset
 from dc_gym.methods.fdcc.offline.streams import StreamReplay
 from dc_gym.methods.fdcc.offline.td3 import Td3
-from dc_gym.nets.fdcc_actor import Actor
 from dc_gym.topologies.ecmp import draw
 
 CURVE = np.dtype(

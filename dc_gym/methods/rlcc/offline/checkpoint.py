@@ -11,7 +11,7 @@ from dc_gym.methods.checkpoint import CURVE, CheckpointFormat
 from dc_gym.methods.rlcc.offline.gradient import Learner, LearnerSettings
 from dc_gym.nets.adam import Adam
 from dc_gym.nets.decision import Scaling
-from dc_gym.nets.nic_policy import RLCC_NETWORKS
+from dc_gym.nets.nic_policy import NETWORKS
 
 FORMAT = CheckpointFormat("dcgym-rlcc-checkpoint", 2, "--resume needs a folder that `dcgym method rlcc train --ground lab` wrote")
 
@@ -32,7 +32,7 @@ def read(folder: Path, depends_on: Mapping[str, Any], settings: LearnerSettings,
         held = {name: _numbered(arrays, name) for name in ("weight", "mean", "square")}
         adam = Adam(held["weight"])
         adam.mean, adam.square, adam.left = list(held["mean"]), list(held["square"]), list(head["left"])
-        return Learner(settings, scaling, RLCC_NETWORKS[settings.net](held["weight"]), adam, arrays[CURVE])
+        return Learner(settings, scaling, NETWORKS[settings.net](held["weight"]), adam, arrays[CURVE])
 
     return FORMAT.read(folder, depends_on, made)
 

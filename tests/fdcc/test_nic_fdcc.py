@@ -11,16 +11,18 @@ from dc_gym import spec
 from dc_gym.base.errors import AgentError, SpecError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
-from dc_gym.nets import fdcc, nic_policy
+from dc_gym.methods.fdcc import net as fdcc
+from dc_gym.methods.fdcc.net import MEMORY, OBSERVATIONS, Q20, FdccNet
+from dc_gym.methods.fdcc.policy import NETWORK
+from dc_gym.methods.fdcc.scripted import scripted_network, scripted_policy
+from dc_gym.nets import nic_policy
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.nets.decision import Q16
-from dc_gym.nets.fdcc import MEMORY, OBSERVATIONS, Q20, FdccNet
-from dc_gym.nets.fdcc_scripted import scripted_network, scripted_policy
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.records.tables import NIC_EVENTS
 from dc_gym.run import runner
 
-EXAMPLE = Path(__file__).resolve().parent.parent / "examples/fdcc.toml"
+EXAMPLE = Path(__file__).resolve().parent.parent.parent / "examples/fdcc.toml"
 SMALL = ("topology.hosts=9", "workload.size=200kB", "time.duration=6ms", "metrics.slowdown=off")
 FULL_FRAME = 1514
 TRANSFORM_BOUND = 1e-4
@@ -143,7 +145,7 @@ def test_a_policy_of_an_agent_is_told_how_fdcc_s_runs(tmp_path):
 
 
 def weights_with(**changed):
-    names = nic_policy.ARRAYS["fdcc"]
+    names = NETWORK.arrays
     arrays = dict(zip(names, scripted_network().weights, strict=True)) | changed
     return tuple(arrays[name] for name in names)
 
@@ -181,7 +183,7 @@ def test_a_history_beyond_the_thesis_s_is_refused(history):
 )
 def test_a_file_that_wants_what_a_nic_has_not_is_refused_in_one_line(monkeypatch, tmp_path, changed, said):
     entries = {"observations": list(OBSERVATIONS), "history": 8} | changed
-    monkeypatch.setattr(NicPolicy, "_entries", lambda self: entries)
+    monkeypatch.setattr("dc_gym.methods.fdcc.policy.NETWORK", replace(NETWORK, entries=lambda network: entries))
     scripted_policy().write(tmp_path / "p.npz")
     monkeypatch.undo()
     with pytest.raises(AgentError, match=said) as caught:

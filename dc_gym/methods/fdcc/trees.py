@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.methods.fdcc.net import OBSERVATIONS
 from dc_gym.nets.decision import Q16, Floats
-from dc_gym.nets.fdcc import OBSERVATIONS
 from dc_gym.nets.trees import Integers, ObliviousTrees, integer_sums
 
 

@@ -16,6 +16,7 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.ctrl.nic.events import ACK, RTT, Decision, NicEvent, NicFlow, Telemetry, since
 from dc_gym.ctrl.nic.reference import LINE, Parameters, clamped
 from dc_gym.ctrl.nic.reference_telemetry import MOST, MOST_LINE_MBPS, MOST_WINDOW_BYTES, PortSpan, share, spans_between
+from dc_gym.nets.nic_kind import NicKindReference
 
 if TYPE_CHECKING:
     from dc_gym.nets.nic_policy import NicPolicy
@@ -31,7 +32,7 @@ LEAST_CARRIED = 2**20
 """Mbit/s x ns from which the NIC's integers for what a line carries, in units of 128, are fine enough to compare shares."""
 INPUT_BOUND = 0.001
 """Bound on the difference of an input from that in floats, beyond what SLACK makes of it."""
-POLICY_BOUNDS = {"fdcc": 0.01, "fdcc-tree": 0.001}
+NETWORK_BOUND, TREES_BOUND = 0.01, 0.001
 """Bounds on the difference of an output, in -1..1, from that of the policy in floats, for the same inputs and memory: that of the
 network, with weights of 8 bits, and that of trees, where each leaf is rounded to Q16."""
 
@@ -95,7 +96,7 @@ class Fdcc:
         return [inflation, queue, sent, goodput, *changes, self._window, self._output]
 
     def _decide(self, observed: Sequence[float], flow: NicFlow) -> None:
-        from dc_gym.nets import fdcc
+        from dc_gym.methods.fdcc import net as fdcc
 
         self._output = self._followed(observed)
         self._window = self._limited(self._window * float(fdcc.factor(self._output)))
@@ -109,7 +110,7 @@ class Fdcc:
         """Returns the NIC's output. Raises TestbedError if the NIC saw something else."""
         import numpy as np
 
-        from dc_gym.nets import fdcc
+        from dc_gym.methods.fdcc import net as fdcc
         from dc_gym.nets.decision import Q16
 
         words = np.array([*self._state[:INPUTS], self._state[OUTPUT_AT]], np.uint32).view(np.int32) / Q16
@@ -153,9 +154,9 @@ def policy_distance(file: NicPolicy, states: Sequence[Sequence[int]]) -> tuple[i
     """
     import numpy as np
 
+    from dc_gym.methods.fdcc.net import FdccNet
+    from dc_gym.methods.fdcc.trees import FdccTrees
     from dc_gym.nets.decision import Q16
-    from dc_gym.nets.fdcc import FdccNet
-    from dc_gym.nets.fdcc_trees import FdccTrees
     from dc_gym.nets.nic_policy import TablePolicy
 
     assert isinstance(file.policy, FdccNet | FdccTrees)
@@ -170,3 +171,7 @@ def policy_distance(file: NicPolicy, states: Sequence[Sequence[int]]) -> tuple[i
     integer, kept = TablePolicy(file.table()).integers(inputs, memory)
     wrong = (integer != output) | (kept != after[decided, MEMORY_AT:]).any(axis=1)
     return len(inputs), float(np.abs(output / Q16 - exact).max()), int(wrong.sum())
+
+
+OF_NETWORK = NicKindReference(make=Fdcc, output_bound=NETWORK_BOUND, distances=policy_distances)
+OF_TREES = NicKindReference(make=Fdcc, output_bound=TREES_BOUND, distances=policy_distances)

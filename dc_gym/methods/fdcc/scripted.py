@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dc_gym.nets.fdcc import LOG_SPAN, OBSERVATIONS, SHAPES, FdccNet
+from dc_gym.methods.fdcc.net import LOG_SPAN, OBSERVATIONS, SHAPES, FdccNet
 from dc_gym.nets.lstm_cell import CELLS
 from dc_gym.nets.nic_policy import NicPolicy
 
