@@ -12,4 +12,4 @@ KINDS = Registry("controller.policy", AgentError, ("context",))
 
 for _method in methods.by_name().values():
     for _name, _policy in _method.policies.items():
-        KINDS.add(_name, _policy.make, _policy.keys)
+        KINDS.add(_name, _policy.make, _policy.keys())

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Methods: plug-ins of the package. Each is a folder of dc_gym/methods; its module `method` has METHOD, a Method.
 
-The core names no method. It finds the folders, imports their modules `method`, which hold keys and texts alone, and calls what a
+The core names no method. It finds the folders, imports their modules `method`, which hold names and texts alone, and calls what a
 Method refers to when a run or a command needs it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from dc_gym.base.package import PACKAGE
 
@@ -20,19 +20,19 @@ __all__ = [
     "by_name",
 ]
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class MethodPolicy:
+
+class MethodPolicy(NamedTuple):
     """A policy that a method adds to those of controller.policy."""
 
-    keys: type
-    """The dataclass of its keys of the spec's [controller]."""
+    keys: Callable[[], type]
+    """Returns the dataclass of its keys of the spec's [controller]."""
     make: Callable[[Any, Any], Any]
     """`make(context, keys)` returns the policy of one agent."""
 
 
-@dataclass(frozen=True, slots=True)
-class MethodReward:
+class MethodReward(NamedTuple):
     """A reward that a method adds to those of agent.reward: the arguments of dc_gym.envs.reward.register."""
 
     bounds: tuple[float, float]
@@ -42,8 +42,7 @@ class MethodReward:
     flows: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class MethodPolicyFile:
+class MethodPolicyFile(NamedTuple):
     """A kind of policy file that a method adds (docs/policy-file.md)."""
 
     owner: str
@@ -52,8 +51,7 @@ class MethodPolicyFile:
     """The options of `dcgym run` for the file {path}."""
 
 
-@dataclass(frozen=True, slots=True)
-class MethodNicPolicy:
+class MethodNicPolicy(NamedTuple):
     """A kind of policies for NICs that a method adds. Its name is that of the algorithm of the NICs that runs it."""
 
     number: int
@@ -64,18 +62,16 @@ class MethodNicPolicy:
     """Returns the algorithm's reference, a NicKindReference of dc_gym/nets/nic_kind.py."""
 
 
-@dataclass(frozen=True, slots=True)
-class MethodCurve:
+class MethodCurve(NamedTuple):
     """The table curve.csv of a method's trainings."""
 
     columns: tuple[str, ...]
     """The first names of its header, by which it is known. The first one counts a training's progress."""
-    titles: Mapping[str, str] = field(default_factory=dict)
+    titles: Mapping[str, str] = NOTHING
     """Titles of columns that mean something else than in other trainings."""
 
 
-@dataclass(frozen=True, slots=True)
-class MethodBench:
+class MethodBench(NamedTuple):
     """A bench that a method adds to those of `dcgym bench`."""
 
     summary: str
@@ -83,8 +79,7 @@ class MethodBench:
     """The name of the module that has `checks`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
+class Method(NamedTuple):
     """The parts that a method adds to the core, by their names. No two methods share a name."""
 
     title: str
@@ -98,11 +93,11 @@ class Method:
     threads: bool = False
     """True if numpy may use threads in these commands."""
     curve: MethodCurve | None = None
-    benches: Mapping[str, MethodBench] = field(default_factory=dict)
-    policies: Mapping[str, MethodPolicy] = field(default_factory=dict)
-    rewards: Mapping[str, MethodReward] = field(default_factory=dict)
-    policy_files: Mapping[str, MethodPolicyFile] = field(default_factory=dict)
-    nic_policies: Mapping[str, MethodNicPolicy] = field(default_factory=dict)
+    benches: Mapping[str, MethodBench] = NOTHING
+    policies: Mapping[str, MethodPolicy] = NOTHING
+    rewards: Mapping[str, MethodReward] = NOTHING
+    policy_files: Mapping[str, MethodPolicyFile] = NOTHING
+    nic_policies: Mapping[str, MethodNicPolicy] = NOTHING
 
     def acts_in(self, names: set[str]) -> bool:
         """Returns whether one of these names, which a spec gives, is a policy, a reward or an algorithm of the method."""

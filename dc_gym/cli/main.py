@@ -22,7 +22,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from dc_gym.base import methods, process_room, usercode
+from dc_gym.base import process_room, usercode
 from dc_gym.base.errors import INTERRUPTED, TestbedError, UsageError, in_words, naming
 from dc_gym.base.terminal import STANDARD_OUTPUT, say
 from dc_gym.cli import parser
@@ -86,6 +86,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _has_threads(words: Sequence[str]) -> bool:
     """Returns whether these are words of a method whose commands may use threads."""
+    from dc_gym.base import methods
+
     return len(words) > 1 and (method := methods.by_name().get(words[1])) is not None and method.threads
 
 

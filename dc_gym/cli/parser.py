@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import __version__
-from dc_gym.base import methods, spelling
+from dc_gym.base import spelling
 from dc_gym.base.command import add_command
 from dc_gym.cli import arguments
 
@@ -35,7 +35,9 @@ def build(command: str = "") -> ArgumentParser:
     parser.add_argument("--version", action="version", version=f"dcgym {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, add in ADD.items():
-        if name == command or command not in ADD:
+        if name == "method" and command in ("-h", "--help", "--version"):  # which need no method
+            add_command(commands, name, METHOD, "")
+        elif name == command or command not in ADD:
             add(commands)
     return parser
 
@@ -506,10 +508,14 @@ def _add_nic(commands: Any) -> None:
     nic.add_arguments(_add(commands, "nic", summary, "dcgym nic show dcqcn --line 1Gbit/s", body))
 
 
+METHOD = "train, distil, explain and export the policies of a learned method"
+
+
 def _add_method(commands: Any) -> None:
-    summary = "train, distil, explain and export the policies of a learned method"
+    from dc_gym.base import methods
+
     found = methods.by_name()
-    parser = add_command(commands, "method", summary, "\n  ".join(each.example for each in found.values()))
+    parser = add_command(commands, "method", METHOD, "\n  ".join(each.example for each in found.values()))
     names = parser.add_subparsers(metavar="METHOD", required=True)
     for name, each in found.items():
         own = add_command(names, name, each.summary, each.example)

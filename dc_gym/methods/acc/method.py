@@ -6,10 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 from dc_gym.base.methods import Method, MethodBench, MethodCurve, MethodPolicy, MethodPolicyFile, MethodReward
-from dc_gym.methods.acc.keys import AccKeys
 
 
-def _agent(context: Any, keys: AccKeys) -> Any:
+def _keys() -> type:
+    from dc_gym.methods.acc.keys import AccKeys
+
+    return AccKeys
+
+
+def _agent(context: Any, keys: Any) -> Any:
     from dc_gym.methods.acc.agent import AccAgent
 
     return AccAgent(context, keys)
@@ -38,7 +43,7 @@ METHOD = Method(
             "what an inference of ACC's net costs, and what its integer form changes", "dc_gym.methods.acc.bench.acc_cost"
         )
     },
-    policies={"acc": MethodPolicy(AccKeys, _agent)},
+    policies={"acc": MethodPolicy(_keys, _agent)},
     rewards={
         "acc": MethodReward(
             (0, float("inf")),
