@@ -61,6 +61,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from dc_gym.ctrl import controllers, policies
     from dc_gym.ctrl.actuators import actuator
     from dc_gym.envs import action, observation, reward
+    from dc_gym.envs import policies as own  # noqa: F401 (registers policies)
     from dc_gym.figures import styles
     from dc_gym.topologies import marking, presets, qdiscs
     from dc_gym.traffic import workloads

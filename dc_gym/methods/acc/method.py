@@ -15,6 +15,7 @@ def _keys() -> type:
 
 
 def _agent(context: Any, keys: Any) -> Any:
+    """An agent in each switch that sets the marking of its queues."""
     from dc_gym.methods.acc.agent import AccAgent
 
     return AccAgent(context, keys)
