@@ -124,6 +124,7 @@ def test_without_catboost_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "catboost", None)
     argv = [
+        "method",
         "rlcc",
         "distil",
         "rlcc-mlp",
