@@ -11,7 +11,7 @@ from argparse import Namespace
 from importlib import import_module
 from types import ModuleType
 
-from dc_gym.base import checks
+from dc_gym.base import checks, methods
 from dc_gym.base.errors import UsageError
 from dc_gym.base.outputs import is_json_of, require_place
 from dc_gym.base.progress import choose
@@ -23,7 +23,6 @@ BENCHES = {
     COMPARE: "RL-CC, DCTCP, TCP NV, DCQCN, HPCC, PowerTCP, FDCC, ACC and others on the same traffic, in one page",
     "links": "cables and queues against a FIFO oracle, frame by frame",
     "port-cost": "what each feature of the switch port's qdisc costs a packet-hop, over bfifo",
-    "acc-cost": "what an inference of ACC's net costs, and what its integer form changes",
     "enforce": "commanded v. measured rates, a thousandth of the line to all of it, set once and every step",
     "steps": "an agent's steps a second, beside what the lab and its channel allow",
     "speed": "wall time of whole runs, by phase; a packet of NICs and of TCP",
@@ -34,12 +33,16 @@ BENCHES = {
     "ns3": "four DCTCP flows in the lab and in ns-3: the same experiment, and wall time",
     "ns3-fct": "a list of DCTCP flows on a leaf-spine in the lab and in ns-3: slowdown by size",
 }
-PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost", "acc-cost")
+PERFORMANCE = ("steps", "speed", "scale", "sweep", "nic-cost")
 """Benches whose modules are in perf/; all others are in checks/."""
+OF_METHODS = {name: bench for method in methods.by_name().values() for name, bench in method.benches.items()}
+BENCHES |= {name: bench.summary for name, bench in OF_METHODS.items()}
 
 
 def module_of(name: str) -> ModuleType:
     """Returns the module of a bench that has checks."""
+    if name in OF_METHODS:
+        return import_module(OF_METHODS[name].module)
     return import_module(f"dc_gym.benchmarks.{'perf' if name in PERFORMANCE else 'checks'}.{name.replace('-', '_')}")
 
 

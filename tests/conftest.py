@@ -58,10 +58,10 @@ class Ran:
 def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Removes afterwards what plug-ins registered, so that the next test runs a plug-in of the same content again."""
     from dc_gym.base import usercode
-    from dc_gym.ctrl import controllers
-    from dc_gym.ctrl import policies as policy_keys
+    from dc_gym.ctrl import controllers, policies
     from dc_gym.ctrl.actuators import actuator
-    from dc_gym.envs import acc_agent, action, observation, policies, reward  # noqa: F401 (acc_agent registers policy acc)
+    from dc_gym.envs import action, observation, reward
+    from dc_gym.envs import policies as own  # noqa: F401 (registers policies)
     from dc_gym.figures import styles
     from dc_gym.topologies import marking, presets, qdiscs
     from dc_gym.traffic import workloads
@@ -74,8 +74,8 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         workloads.KINDS,
         controllers._registry,
     ]
-    tables += [styles._registry, styles._recorded, actuator._registry, actuator.KINDS, policy_keys.KINDS]
-    tables += [observation._registry, reward._registry, action._registry, policies._registry]
+    tables += [styles._registry, styles._recorded, actuator._registry, actuator.KINDS, policies.KINDS]
+    tables += [observation._registry, reward._registry, action._registry]
     copies = [dict(table) for table in tables]
     monkeypatch.setattr(usercode, "_by_digest", {})
     monkeypatch.setattr(usercode, "_names", set())

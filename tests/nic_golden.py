@@ -4,7 +4,7 @@
 Each preset of each algorithm decides on four traces. In userspace its decisions must be within a stated distance of its float
 reference. DCQCN's alpha is compared with its recursion in 10 bits, event by event. RL-CC's algorithms have their actions among
 their next inputs, so they are compared with their policies in floats decision by decision, for the same inputs. They also run
-through Table VI. FDCC is compared in both ways: what surrounds its policy with a float reference, and its policy decision by
+through Table VI. A method's kind is compared in both ways: what surrounds its policy with a float reference, and its policy by
 decision with floats, and bit for bit with the integers in Python.
 """
 
@@ -17,10 +17,9 @@ from pathlib import Path
 from dc_gym.ctrl.nic import golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.algorithms.dcqcn.reference import REFERENCE, Dcqcn
-from dc_gym.ctrl.nic.algorithms.fdcc.reference import policy_distances
 from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, RunnerDecision, Step
-from dc_gym.methods.rlcc import cells
-from dc_gym.nets import nic_policy
+from dc_gym.methods.rlcc.offline import cells
+from dc_gym.nets import nic_kind, nic_policy
 
 ALPHA_WORD = 2
 """Index of alpha in DCQCN's state."""
@@ -59,7 +58,7 @@ def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[TraceCase]:
         sets += [(f"{preset} from 1/64", {**values, "rate_initial": golden.Q20 // 64}) for preset, values in sets]
     for preset, values in sets:
         traces = {kind: [step for seed in range(1, seeds + 1) for step in golden.trace(kind, algorithm, seed)] for kind in KINDS}
-        if table and algorithm.name not in nic_policy.FDCC_KINDS:
+        if table and algorithm.name not in nic_kind.added():
             traces[TABLE_SIX] = cells.trace_of_table(nic_policy.load(algorithm.name))
         for kind, steps in traces.items():
             made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
@@ -91,11 +90,13 @@ def verify_policy(cases: Sequence[TraceCase]) -> None:
     assert len(rows) == 9 and max(abs(cell.integer - cell.exact) for cell in rows) < cells.TABLE_BOUND
 
 
-def fdcc_distances(cases: Sequence[TraceCase]) -> tuple[int, float, int]:
-    """Returns the number of decisions of a policy of FDCC, its largest distance from floats, and how many are not its integers
-    in Python."""
+def kind_distances(cases: Sequence[TraceCase]) -> tuple[int, float, int]:
+    """Returns the number of decisions of a policy of a method's kind, its largest distance from floats, and how many are not its
+    integers in Python."""
     file = nic_policy.load(cases[0].algorithm.name)
-    return policy_distances(file, ([row.state for row in case.made] for case in cases))
+    reference = nic_kind.reference_of(file.kind)
+    assert reference is not None
+    return reference.distances(file, ([row.state for row in case.made] for case in cases))
 
 
 def differing(kernel: kernels.Kernel, cases: Sequence[TraceCase], native: bool = False) -> Iterator[str]:

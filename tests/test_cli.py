@@ -26,7 +26,7 @@ from dc_gym import __version__
 from dc_gym.base import progress
 from dc_gym.base.errors import AgentError, KernelError, LabError, UsageError
 from dc_gym.cli import main, parser, run
-from dc_gym.methods.rlcc.flows import FlowsConfig
+from dc_gym.methods.rlcc.offline.flows import FlowsConfig
 from dc_gym.records import results
 from dc_gym.rl import settings
 

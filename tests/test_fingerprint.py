@@ -7,8 +7,6 @@ import ast
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -20,6 +18,7 @@ from dc_gym.grounds import ground
 from dc_gym.kernel import build, cable_module, source
 from dc_gym.records import fingerprint
 from dc_gym.spec import load
+from tests import imports
 
 SOURCES = (f"bin/{fingerprint.STAMP}", "benchmarks/checks/*.c", "kernel/module/*", "kernel/drivers/*.c")
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -28,8 +27,8 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the files that are fingerprinted, and of those that programs and the cable module are built of."""
-    for pattern in (*fingerprint.GUEST, *fingerprint.AGENTS, *SOURCES):
-        for path in fingerprint.PACKAGE.glob(pattern):
+    for pattern in (*fingerprint.GUEST, *fingerprint.AGENTS, "methods/*/*", "methods/*/*/*", *SOURCES):
+        for path in filter(Path.is_file, fingerprint.PACKAGE.glob(pattern)):
             copy = tmp_path / path.relative_to(fingerprint.PACKAGE)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, copy)
@@ -221,22 +220,12 @@ def test_the_closure_of_agents_has_what_acts() -> None:
 
 
 def test_what_is_imported_while_a_plan_is_made_and_an_agent_is_built_is_in_the_fingerprint(tmp_path: Path) -> None:
-    """This also sees what is imported by a name that is computed."""
-    program = (
-        "import sys\nfrom pathlib import Path\nfrom types import SimpleNamespace\n"
-        "import dc_gym.grounds.guest.main, dc_gym.grounds.host.inside, dc_gym.run.read_back\n"
-        "from dc_gym.spec import load\nfrom dc_gym.grounds import plan\n"
-        "from dc_gym.grounds.experiment import Experiment\nfrom dc_gym.envs.driver import PolicyDriver\n"
-        "made = Experiment.of(load('examples/dumbbell.toml', ['controller.policy=fair-share']))\n"
-        "plan.write_plan(made, SimpleNamespace(folder=Path()), Path(sys.argv[1]))\n"
-        "PolicyDriver(made)\n"
-        "print(*(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'dc_gym'), sep='\\n')"
-    )
-    root = Path(__file__).resolve().parent.parent
-    argv = [sys.executable, "-c", program, str(tmp_path)]
-    said = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=root).stdout
+    """This also sees what is imported by a name that is computed. Of methods the keys alone are, which this run has none of."""
     covered = set(fingerprint.files((*fingerprint.GUEST, *fingerprint.AGENTS)))
-    imported = {Path(line) for line in said.splitlines()} - LEFT_OUT
+    imported = imports.of_run("examples/dumbbell.toml", tmp_path, "controller.policy=fair-share") - LEFT_OUT
+    of_methods = {path for path in imported if path.is_relative_to(fingerprint.PACKAGE / "methods")}
+    assert {path.name for path in of_methods} <= {"__init__.py", "method.py", "keys.py", "settings.py"}
+    imported -= of_methods
     assert fingerprint.PACKAGE / "grounds" / "plan.py" in imported and imported <= covered, sorted(map(str, imported - covered))
 
 

@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 FOLDERS = ("dc_gym", "kernel", "topologies", "traffic", "monitors", "ctrl", "benchmarks")
 SPEAKS = ("raise", "print", "say", "note", "announce", "_fail", "phase", "fault", "UsageError", "Check")
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9_-]+)")
-COMMAND = re.compile(r"dcgym ((?:[a-z]+ ?){1,2})((?:(?! dcgym )[^`;:,\n])*)")
+COMMAND = re.compile(r"dcgym ((?:[a-z]+ ?){1,3})((?:(?! dcgym )[^`;:,\n])*)")
 OTHERS = (
     ("ray start ", ("--head", "--include-dashboard", "--resources")),
     ("ray get-auth-token ", ("--generate",)),
@@ -47,8 +47,7 @@ WHO_SAYS = {
     "dc_gym/study": ("study",),
     "dc_gym/rl/export.py": ("export",),
     "dc_gym/rl": ("train",),
-    "dc_gym/methods/rlcc": ("rlcc",),
-    "dc_gym/methods/rlcc/policy_cli.py": ("nic",),
+    "dc_gym/methods": ("method",),
     "dc_gym/sweep/cluster.py": ("sweep",),
     "dc_gym/sweep": ("sweep", "study", "bench"),
     "dc_gym/cli/topology.py": ("topology",),
@@ -120,9 +119,8 @@ def named(text: str) -> Iterator[tuple[str, str]]:
     """Yields the commands that a text names, with what follows them."""
     for found in COMMAND.finditer(text):
         words = found[1].split()
-        pair, first = " ".join(words[:2]), words[0]
-        if pair in COMMANDS or first in COMMANDS:
-            yield (pair if pair in COMMANDS else first), found[0]
+        known = [name for count in (3, 2, 1) if (name := " ".join(words[:count])) in COMMANDS]
+        yield from ((name, found[0]) for name in known[:1])
 
 
 def wrong_hints(path: Path) -> list[str]:

@@ -53,7 +53,7 @@ def test_a_training_with_evaluations(tmp_path: Path) -> None:
 
 def test_rows_without_decisions_have_no_reward(tmp_path: Path) -> None:
     curve = learning_curve.read(trained(tmp_path / "acc", curve=ACC))
-    assert curve.command == "dcgym acc train" and "scenario" not in curve.columns
+    assert curve.command == "dcgym method acc train" and "scenario" not in curve.columns
     np.testing.assert_equal(curve.columns["mean_reward"], [np.nan, 0.7, 0.8])
 
 

@@ -14,7 +14,7 @@ from dc_gym.benchmarks.studies.fdcc import n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import FDCC
 from dc_gym.benchmarks.studies.learning import common, fdcc, marking, rates, rlcc, rlcc_trees
 from dc_gym.benchmarks.studies.learning.common import Method
-from dc_gym.methods.rlcc.bottleneck import BottleneckRun
+from dc_gym.methods.rlcc.offline.bottleneck import BottleneckRun
 from dc_gym.nets import nic_policy
 from dc_gym.spec import load
 from dc_gym.study import claims, collect, identity
@@ -169,6 +169,7 @@ def test_a_method_trains_what_is_missing_and_shorter_trainings_apart(tmp_path: P
         returncode = 0
 
     def run(command: list[str]) -> Ended:
+        assert command[command.index("train") - 2] == "method"
         asked.append(command[command.index("train") - 1 :])
         return Ended()
 

@@ -12,9 +12,9 @@ from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithms.dcqcn.reference import Dcqcn, short_alpha
-from dc_gym.ctrl.nic.algorithms.fdcc.reference import OUTPUT_AT
 from dc_gym.ctrl.nic.events import ACK, CNP, RTT, TX, NicEvent, NicFlow, Telemetry
 from dc_gym.ctrl.nic.reference_telemetry import RATES
+from dc_gym.nets import nic_kind
 
 REFERENCED = [name for name in algorithms.names() if algorithms.reference_of(name)]
 FLOW = NicFlow(20_000, 100_000, 1514, 2)
@@ -73,31 +73,6 @@ def test_policies_are_held_to_their_floats_and_go_through_table_six(name, tmp_pa
     wrong = [replace(each, state=(*each.state[:4], (each.state[4] + 4000) % 2**32, *each.state[5:])) for each in traces[0].made]
     with pytest.raises(AssertionError):
         nic_golden.verify_policy((replace(traces[0], made=wrong), *traces[1:]))
-
-
-@pytest.mark.parametrize("name", ["fdcc", "fdcc-tree"])
-def test_fdcc_s_policies_are_held_to_floats_and_to_their_integers_in_python(cases, name):
-    count, most, wrong = nic_golden.fdcc_distances(cases(name))
-    assert count > 700 and most < algorithms.reference_of(name).output_bound and wrong == 0
-    (case, *_) = cases(name)
-    states = [(*row.state[:OUTPUT_AT], row.state[OUTPUT_AT] ^ 1 << 12, *row.state[OUTPUT_AT + 1 :]) for row in case.made]
-    made = [replace(row, state=state) for row, state in zip(case.made, states, strict=True)]
-    count, most, wrong = nic_golden.fdcc_distances((replace(case, made=made),))
-    assert most > algorithms.reference_of(name).output_bound and wrong > 0
-
-
-def test_an_input_that_fdcc_s_nic_did_not_see_is_found(cases):
-    """The reference takes outputs from the NIC, but computes what the NIC saw."""
-    (case, *_) = cases("fdcc-tree")
-    rows = [replace(row, state=(row.state[0] ^ 1 << 12, *row.state[1:])) for row in case.made]
-    found = golden.compare_with_reference("fdcc-tree", case.steps, rows, case.values)
-    assert found.broken.startswith("input rtt is off by 0.06")
-
-
-def test_a_window_that_fdcc_s_output_does_not_give_is_found(cases):
-    (case, *_) = cases("fdcc-tree")
-    rows = [replace(row, rate=min(2**20, row.rate + row.rate // 50)) for row in case.made]
-    assert golden.compare_with_reference("fdcc-tree", case.steps, rows, case.values).broken.startswith("line ")
 
 
 def test_traces_reach_what_they_are_for():
@@ -300,9 +275,9 @@ def test_three_seeds_in_every_machine(tmp_path, name):
         assert list(nic_golden.differing(kernels.run_in_lab, made, native=True)) == []
     if not kernels.reason_not_here():
         assert list(nic_golden.differing(kernels.run_here, made)) == []
-    if algorithm.table and name in REFERENCED:
-        count, most, wrong = nic_golden.fdcc_distances(made)
-        assert count > 2000 and most < algorithms.reference_of(name).output_bound and wrong == 0
+    if (reference := nic_kind.reference_of(name)) is not None:
+        count, most, wrong = nic_golden.kind_distances(made)
+        assert count > 2000 and most < reference.output_bound and wrong == 0
     elif algorithm.table:
         nic_golden.verify_policy(made)
 

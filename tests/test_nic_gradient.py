@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import UsageError
-from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings, train
+from dc_gym.methods.rlcc.offline.on_fluid import Bottlenecks, FluidTrainingSettings, train
 from dc_gym.nets import fluid
 from dc_gym.nets.decision import Scaling, cells
 from dc_gym.nets.fluid import Bottleneck

@@ -10,9 +10,6 @@
 - HPCC: W eta / U + W_AI leaves W as it is where U, utilization and queue over line rate x T, is eta + N W_AI.
 - PowerTCP: W / P + beta leaves W as it is where the flows share a queue of N beta. A window lets whole packets out, which is
   half a packet more for each flow.
-- FDCC runs the policy that is written by hand (nets/fdcc_scripted.py), whose law is known: a flow rests where q sqrt(W) is its
-  target, with the queue q and its window W in line rate x T. The windows of N flows hold what is on the way and the queue, so
-  that they rest at q sqrt((1 + q) / N) = target.
 """
 
 from __future__ import annotations
@@ -25,9 +22,9 @@ from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import NicEvent, NicFlow
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.methods.rlcc import bottleneck
-from dc_gym.methods.rlcc.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, SHORT_BUFFER_BYTES, BottleneckRun
-from dc_gym.nets import fdcc_scripted, fluid, nic_policy
+from dc_gym.methods.rlcc.offline import bottleneck
+from dc_gym.methods.rlcc.offline.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, SHORT_BUFFER_BYTES, BottleneckRun
+from dc_gym.nets import fluid, nic_policy
 from dc_gym.records.tables import NIC_EVENTS
 from dc_gym.spec import load
 from dc_gym.study import theory
@@ -169,7 +166,7 @@ def test_rl_cc_follows_eq_2_and_swift_leaves_its_best_root(tmp_path, lab_kernel)
 
 FIGURE_3 = ("rlcc-tree", "swift")
 
-# --- HPCC, PowerTCP and FDCC: telemetry
+# --- HPCC and PowerTCP: telemetry
 
 RESTING = [(2, 20), long(8, 20), long(64, 60)]
 """Flows, and the ms that they need to settle."""
@@ -191,19 +188,3 @@ def test_powertcp_s_queue_is_n_beta(settled, flows, settled_ms):
     asked = flows / parameters("powertcp", cell)["flows"] * bdp_bytes(cell) + flows * FRAME_BYTES / 2
     assert result.summary["mean_queue_bytes"] == pytest.approx(asked, abs=0.1 * asked + CHANCE_BYTES)
     assert result.summary["utilization"] > 0.9
-
-
-def resting_queue(flows):
-    """Returns the q, in line rate x T, at which flows of the policy by hand rest: q sqrt((1 + q) / flows) is its target."""
-    low, high = 0.0, fdcc_scripted.TARGET * flows**0.5
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if middle * ((1 + middle) / flows) ** 0.5 < fdcc_scripted.TARGET else (low, middle)
-    return low
-
-
-@pytest.mark.parametrize(("flows", "settled_ms"), RESTING)
-def test_fdcc_s_queue_is_where_its_policy_by_hand_rests(settled, flows, settled_ms):
-    cell, result = settled("fdcc", flows, settled_ms, 20, policy=nic_policy.shipped("fdcc-scripted"))
-    assert result.summary["mean_queue_bytes"] / bdp_bytes(cell) == pytest.approx(resting_queue(flows), rel=0.05)
-    assert result.summary["utilization"] > 0.9 and result.summary["jain"] > 0.98 and result.summary["drops"] == 0

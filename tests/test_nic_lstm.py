@@ -12,15 +12,15 @@ from dc_gym.base.package import PROGRAMS
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import RTT
-from dc_gym.methods.rlcc import cells, explain, importing
-from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings, train
+from dc_gym.methods.rlcc.offline import cells, explain, importing
+from dc_gym.methods.rlcc.offline.on_fluid import Bottlenecks, FluidTrainingSettings, train
 from dc_gym.nets import fluid, lstm, nic_policy
 from dc_gym.nets.decision import Q16, Scaling, action
 from dc_gym.nets.fluid import Bottleneck, Fluid
 from dc_gym.nets.lstm import MEMORY, SHAPES, Lstm
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
-RLCC_SHIPPED = [path for path in nic_policy.all_shipped() if NicPolicy.read(path).kind not in nic_policy.FDCC_KINDS]
+RLCC_SHIPPED = [path for path in nic_policy.all_shipped() if NicPolicy.read(path).kind in nic_policy.KINDS]
 FEW = FluidTrainingSettings(net="lstm", updates=3, batch_size=512, sequence_length=4, bottlenecks=((2, 10), (4, 5)))
 
 
@@ -190,10 +190,10 @@ def test_its_file_comes_back_and_is_the_same_bytes(tmp_path):
 def test_import_takes_eight_arrays_and_what_it_makes_runs(tmp_path, capsys):
     names = nic_policy.ARRAYS["lstm"]
     np.savez(tmp_path / "own.npz", **dict(zip(names, shipped().policy.weights, strict=True)))
-    assert main(["nic", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "p.npz")]) == 0
+    assert main(["method", "rlcc", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "p.npz")]) == 0
     assert "2-32-16-LSTM16-1" in capsys.readouterr().out
     assert (NicPolicy.read(tmp_path / "p.npz").table() == shipped().table()).all()
-    assert main(["rlcc", "distil", str(tmp_path / "p.npz"), "--out", str(tmp_path / "t.npz")]) == 2
+    assert main(["method", "rlcc", "distil", str(tmp_path / "p.npz"), "--out", str(tmp_path / "t.npz")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
@@ -234,6 +234,6 @@ def test_what_was_trained_has_both_orders_of_table_vi_if_its_flow_was_on_target_
 def test_explain_tells_of_it(capsys, monkeypatch):
     monkeypatch.setattr(explain, "FLOWS", (2, 8))
     monkeypatch.setattr(explain, "REPEATED", 2)
-    assert main(["rlcc", "explain", "rlcc-lstm"]) == 0
+    assert main(["method", "rlcc", "explain", "rlcc-lstm"]) == 0
     out = capsys.readouterr().out
     assert "2-32-16-LSTM16-1" in out and "trained on labs" in out and "Table VI" in out

@@ -12,8 +12,8 @@ import pytest
 from dc_gym.base.errors import AgentError
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms, golden
-from dc_gym.methods.rlcc import cells, distil, importing, record_policies, rows
-from dc_gym.methods.rlcc.distil import Distillation
+from dc_gym.methods.rlcc.offline import cells, distil, importing, record_policies, rows
+from dc_gym.methods.rlcc.offline.distil import Distillation
 from dc_gym.nets import nic_policy, response
 from dc_gym.nets.decision import Q16, Scaling, action, output
 from dc_gym.nets.int8 import TableReader
@@ -319,7 +319,7 @@ def test_what_is_no_policy_file_is_refused(tmp_path, capsys):
     whole = nic_policy.shipped("rlcc-tree").read_bytes()
     (tmp_path / "half.npz").write_bytes(whole[: len(whole) // 2])
     for name in ("text.npz", "other.npz", "half.npz", "absent.npz"):
-        assert main(["rlcc", "explain", str(tmp_path / name)]) == 2
+        assert main(["method", "rlcc", "explain", str(tmp_path / name)]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
     with pytest.raises(AgentError, match="kind 'mlp'"):
         nic_policy.load("rlcc-tree", nic_policy.shipped("rlcc-mlp"))
@@ -347,7 +347,20 @@ def test_import_takes_three_matrices_and_what_it_makes_runs(tmp_path, capsys):
     own = {"W0": random.normal(size=(12, 4)), "W1": random.normal(size=(12, 12)), "W2": random.normal(size=(1, 12))}
     np.savez(tmp_path / "own.npz", **{name: value.astype(np.float32) for name, value in own.items()})
     assert (
-        main(["nic", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "p.npz"), "--target", "0.75", "--beta", "0"])
+        main(
+            [
+                "method",
+                "rlcc",
+                "import",
+                str(tmp_path / "own.npz"),
+                "--out",
+                str(tmp_path / "p.npz"),
+                "--target",
+                "0.75",
+                "--beta",
+                "0",
+            ]
+        )
         == 0
     )
     made = NicPolicy.read(tmp_path / "p.npz")
@@ -357,7 +370,7 @@ def test_import_takes_three_matrices_and_what_it_makes_runs(tmp_path, capsys):
     wanted = action(np.tanh(hidden @ own["W2"].T))[:, 0]
     assert np.allclose(made.policy(inputs), wanted, atol=1e-5)
     assert np.abs(TablePolicy(made.table())(inputs) - wanted).max() < 0.02  # Q10 of weights this large
-    assert main(["nic", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "i.npz"), "--int8"]) == 0
+    assert main(["method", "rlcc", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "i.npz"), "--int8"]) == 0
     assert NicPolicy.read(tmp_path / "i.npz").kind == "mlp8"
     capsys.readouterr()
 
@@ -405,7 +418,7 @@ def test_the_record_s_tree_is_distilled_from_its_network():
 
 @pytest.mark.long
 def test_the_shipped_policies_are_made_again_bit_for_bit(tmp_path):
-    assert main(["nic", "rebuild", "--out", str(tmp_path)]) == 0
+    assert main(["method", "rlcc", "rebuild", "--out", str(tmp_path)]) == 0
     made = sorted(tmp_path.glob("*.npz"))
     assert {path.stem for path in made} == {"record-mlp", "record-tree", "rlcc-mlp8"}
     for path in made:
@@ -415,7 +428,7 @@ def test_the_shipped_policies_are_made_again_bit_for_bit(tmp_path):
 def test_policies_that_could_not_be_kept_are_not_begun(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(record_policies, "policies", lambda: pytest.fail("it was begun"))
     (tmp_path / "file").write_text("")
-    assert main(["nic", "rebuild", "--out", str(tmp_path / "file")]) == 2
+    assert main(["method", "rlcc", "rebuild", "--out", str(tmp_path / "file")]) == 2
     said = capsys.readouterr().err
     assert "cannot make" in said and len(said.splitlines()) == 1
 

@@ -140,18 +140,18 @@ def test_a_record_of_golden_digests_leaves_that_of_another_environment(tmp_path:
 
 
 def test_policies_replace_only_those_of_the_same_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dc_gym.methods.rlcc import record_policies
+    from dc_gym.methods.rlcc.offline import record_policies
     from dc_gym.nets import nic_policy
 
     monkeypatch.setattr(record_policies, "policies", cache(record_policies.policies))  # made once, written thrice
     ours = nic_policy.shipped("rlcc-mlp").read_bytes()
     copied, out = tmp_path / "net.npz", tmp_path / "out.npz"
     copied.write_bytes(ours)
-    words = ["rlcc", "distil", str(copied), "--out"]
+    words = ["method", "rlcc", "distil", str(copied), "--out"]
     assert main.main([*words, str(copied)]) == 2 and copied.read_bytes() == ours, "least of all the network itself"
     out.write_bytes(CAT)
     assert main.main([*words, str(out)]) == 2 and out.read_bytes() == CAT
-    fit = ["nic", "rebuild", "--out", str(tmp_path / "fit")]
+    fit = ["method", "rlcc", "rebuild", "--out", str(tmp_path / "fit")]
     assert main.main(fit) == 0 == main.main(fit)
     made = sorted((tmp_path / "fit").iterdir())
     made[0].write_bytes(CAT)
@@ -160,9 +160,9 @@ def test_policies_replace_only_those_of_the_same_network(tmp_path: Path, monkeyp
 
 
 def test_a_deployment_is_of_one_policy(tmp_path: Path) -> None:
-    folder, words = tmp_path / "mine", ["rlcc", "deploy", "rlcc-tree", "--no-run", "--out"]
+    folder, words = tmp_path / "mine", ["method", "rlcc", "export", "rlcc-tree", "--no-run", "--out"]
     assert main.main([*words, str(folder)]) == 0 == main.main([*words, str(folder)])
-    words[2] = "rlcc-mlp"
+    words[3] = "rlcc-mlp"
     assert main.main([*words, str(folder)]) == 2
     assert main.main([*words, str(folder), "--force"]) == 0
     (tmp_path / "other").mkdir()

@@ -121,7 +121,8 @@ def test_what_a_training_is_told(tmp_path):
 def test_what_eq_3_is_told_and_leaves(tmp_path, monkeypatch, capsys):
     asked = figure.training(tmp_path, "RLCC", 1, steps=700)
     words = asked.argv()
-    assert words[:3] == ["rlcc", "train", "--ground=fluid"] and {"--seed=1", "--updates=3", "--batch-size=250"} < set(words)
+    assert words[:4] == ["method", "rlcc", "train", "--ground=fluid"]
+    assert {"--seed=1", "--updates=3", "--batch-size=250"} < set(words)
     assert main(words) == 0 and asked.trained() >= 700
 
 

@@ -52,7 +52,7 @@ def test_both_kinds_have_the_same_envelope(agent: Path) -> None:
     assert ours.keys() == theirs.keys() == {"format", "version", "kind", "payload", "provenance", "sha256"}
     assert (ours["format"], ours["version"]) == (theirs["format"], theirs["version"]) == ("dcgym-policy", 2)
     assert ours["provenance"] == {"command": "dcgym train", "seed": 3}
-    assert (theirs["provenance"]["command"], theirs["provenance"]["seed"]) == ("dcgym rlcc train", 1)
+    assert (theirs["provenance"]["command"], theirs["provenance"]["seed"]) == ("dcgym method rlcc train", 1)
     assert AgentPolicy.read(agent).sha256() == ours["sha256"] and NicPolicy.read(NET).sha256() == theirs["sha256"]
 
 
@@ -63,15 +63,15 @@ def test_a_policy_of_the_other_owner_is_refused_with_how_to_run_it(agent: Path, 
     assert str(caught.value) == f"{agent}: {said} --set controller={agent}"
     with pytest.raises(AgentError) as caught:
         AgentPolicy.read(NET)
-    said = "is a policy for a NIC (kind 'mlp', made by dcgym rlcc train), not for an agent; run it with --set controller=rlcc-mlp"
-    assert str(caught.value) == f"{NET}: {said} --set nic.policy={NET}"
+    said = "is a policy for a NIC (kind 'mlp', made by dcgym method rlcc train), not for an agent; run it with"
+    assert str(caught.value) == f"{NET}: {said} --set controller=rlcc-mlp --set nic.policy={NET}"
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["rlcc", "explain", "{agent}"], "is a policy for an agent"),
-        (["rlcc", "distil", "{agent}", "--out", "{out}"], "is a policy for an agent"),
+        (["method", "rlcc", "explain", "{agent}"], "is a policy for an agent"),
+        (["method", "rlcc", "distil", "{agent}", "--out", "{out}"], "is a policy for an agent"),
         (
             ["run", "{spec}", "--set", "controller=rlcc-mlp", "--set", "nic.policy={agent}", "--out", "{out}", "--quiet"],
             "nic.policy: ",
@@ -95,7 +95,7 @@ def test_commands_say_so_in_one_line(
         ({"format": "onnx"}, "format 'onnx', version 2; this version of dc-gym reads 'dcgym-policy', version 2"),
         ({"version": 3}, "format 'dcgym-policy', version 3; this version of dc-gym reads 'dcgym-policy', version 2"),
         ({"version": [1]}, "version [1]; this version of dc-gym reads"),
-        ({"kind": "forest"}, "kind 'forest' is unknown; one of: tree, mlp, mlp8, lstm, fdcc, fdcc-tree, dense"),
+        ({"kind": "forest"}, "kind 'forest' is unknown; one of: tree, mlp, mlp8, lstm, dense"),
         ({"kind": 7}, "'kind' of its manifest is no str"),
         ({"provenance": None}, "'provenance' of its manifest is no dict"),
         ({"payload": {}}, "of its manifest is no"),

@@ -22,11 +22,11 @@ from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.golden import TYPES, Step
-from dc_gym.nets import nic_policy
+from dc_gym.nets import nic_kind
 
 TREE, TREE_NS = "rlcc-tree", 500
 REPEAT, EVENTS = 20_000, 60
-DECIDING = {name: {"period": 0} for name in nic_policy.FDCC_KINDS}
+DECIDING = {name: {"period": 0} for name in nic_kind.added()}
 """Parameters with which an algorithm decides at each repetition of an event, though no time has passed since the last."""
 NATIVE, USERSPACE = "this kernel's JIT", "userspace, not BPF"
 

@@ -16,7 +16,7 @@
  * with the output o of the policy in -1..1, the flow's base round trip T and line rate B, the port's rate
  * B_i, and the time t since the last decision. The most congested port has the largest o_2 + o_3.
  *
- * Ours, where the thesis says nothing or cannot be meant: how a policy's inputs are scaled (nets/fdcc.py);
+ * Ours, where the thesis says nothing or cannot be meant: how a policy's inputs are scaled (net.py);
  * changes are by base round trips, not by ms, so that a policy holds on networks of other scales; the W that
  * is kept has fraction bits (in whole packets, a W of one would never grow, since f < 2: preset
  * `thesis-literal`); INSRATE is the rate in force; the round trip is a probe's, as in all algorithms here,
@@ -71,7 +71,7 @@ enum fdcc_state {
 };
 #define CC_STATE_WORDS FDCC_STATE_WORDS
 
-/* The inputs, in the order of OBSERVATIONS in nets/fdcc.py. */
+/* The inputs, in the order of OBSERVATIONS in net.py. */
 enum fdcc_input {
 	FDCC_IN_RTT,
 	FDCC_IN_QUEUE,

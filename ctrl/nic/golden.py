@@ -22,6 +22,7 @@ from dc_gym.ctrl.nic.algorithms import reference_of, resolve_parameters
 from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, NicEvent, NicFlow, Telemetry
 from dc_gym.ctrl.nic.reference import Bound, Parameters, Reference
 from dc_gym.ctrl.nic.reference_telemetry import RATES
+from dc_gym.nets.nic_kind import NicKindReference
 
 TIMEOUT_S = 120  # for a trace that takes seconds at most
 KINDS = ("fabric", "lossy", "silent", "hostile")
@@ -295,7 +296,7 @@ def compare_with_reference(
     reference = reference_of(name)
     assert reference is not None, f"{name} has none"
     make = reference.make
-    if reference.output_bound is not None:
+    if isinstance(reference, NicKindReference):
         make = partial(make, states=iter([each.state for each in made]))
     try:
         said = references(values, steps, make)

@@ -47,10 +47,6 @@ class FloatReference:
     make: Callable[..., Reference]
     """`make(parameters)` returns the congestion control of a flow."""
     bound: Bound
-    output_bound: float | None = None
-    """Bound on the difference of a policy's output, in -1..1, from that of the policy in floats, for the same inputs and memory.
-    With a policy, `make(parameters, states)` also gets an iterator over the words of a flow's state in the NIC after each event,
-    which all flows of a trace share. None: the algorithm has no policy."""
 
 
 def clamped(rate: float) -> float:

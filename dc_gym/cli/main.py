@@ -42,8 +42,8 @@ Any other OSError is a bug and keeps its traceback.
 """
 TRACEBACK = "DCGYM_TRACEBACK"
 NUMPY_THREADS = "OPENBLAS_NUM_THREADS"
-WITH_THREADS = ("bench", "rlcc", "study", "train")
-"""Commands whose own process may compute with large matrices.
+WITH_THREADS = ("bench", "study", "train")
+"""Commands whose own process may compute with large matrices. So may those of some methods (Method.threads).
 
 All others use numpy without threads: runs side by side would start one for each CPU each, and where no further thread can be
 started, numpy's library interrupts the process as Ctrl-C does.
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns the exit code. argparse's own exits (--help, 2 for bad arguments) are SystemExit."""
     words = sys.argv[1:] if argv is None else argv
     command = words[0] if words else ""
-    if command not in WITH_THREADS:
+    if not (command in WITH_THREADS or (command == "method" and _has_threads(words))):
         os.environ.setdefault(NUMPY_THREADS, "1")
     settings.ignore_current_folder()
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # without a home it warns about its cache folder
@@ -82,6 +82,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             _discard_output()
         return _fail(*told)
     return code
+
+
+def _has_threads(words: Sequence[str]) -> bool:
+    """Returns whether these are words of a method whose commands may use threads."""
+    from dc_gym.base import methods
+
+    return len(words) > 1 and (method := methods.by_name().get(words[1])) is not None and method.threads
 
 
 def _discard_output() -> None:

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym nic list` and `dcgym nic show`: the algorithms of the NIC and their parameters. check.py and policy_cli.py have the
-rest.
-"""
+"""`dcgym nic list` and `dcgym nic show`: the algorithms of the NIC and their parameters. nic_check.py has the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dc_gym.base.terminal import say
-from dc_gym.methods.rlcc import policy_cli
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,11 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     check.add_argument("--here", action="store_true", help="run it in this machine's kernel, as root, instead of a lab")
     check.add_argument("--no-kernel", action="store_true", help="run it in userspace only")
-    policy_cli.add_commands(commands)
 
 
 def main(args: argparse.Namespace) -> int:
-    return {"list": _list, "show": _show, "check": _check, **policy_cli.ACTIONS}[args.action](args)
+    return {"list": _list, "show": _show, "check": _check}[args.action](args)
 
 
 def _list(args: argparse.Namespace) -> int:

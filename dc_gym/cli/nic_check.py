@@ -18,11 +18,11 @@ from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, build, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.algorithms import ResolvedParameters
-from dc_gym.ctrl.nic.algorithms.fdcc.reference import policy_distances
 from dc_gym.ctrl.nic.golden import RunnerDecision
 from dc_gym.ctrl.nic.reference import FloatReference
-from dc_gym.methods.rlcc import cells
-from dc_gym.nets import nic_policy
+from dc_gym.methods.rlcc.offline import cells
+from dc_gym.nets import nic_kind, nic_policy
+from dc_gym.nets.nic_kind import NicKindReference
 from dc_gym.nets.nic_policy import NicPolicy
 
 BUDGET = 1_000_000
@@ -64,11 +64,8 @@ class AlgorithmCheck:
         if self._reference is not None:
             yield self._held(self._reference)
         if self._policy and self._made:
-            yield (
-                self._held_to_fdcc(self._policy)
-                if self._policy.kind in nic_policy.FDCC_KINDS
-                else self._held_to_policy(self._policy)
-            )
+            reference = nic_kind.reference_of(self._policy.kind)
+            yield self._held_to_policy(self._policy) if reference is None else self._held_to_kind(self._policy, reference)
         if not no_kernel:
             yield from self._in_kernel(kernels.run_here if here else kernels.run_in_lab)
 
@@ -89,7 +86,7 @@ class AlgorithmCheck:
         rates = [row.rate for rows in self._made.values() for row in rows]
         return Check(name, asked, f"{len(rates):,} decisions: rates {min(rates)}..{max(rates)} / 2^20 of the line", True)
 
-    def _held(self, reference: FloatReference) -> Check:
+    def _held(self, reference: FloatReference | NicKindReference) -> Check:
         """Compares the decisions with the float reference, which dc-gym's own algorithms have."""
         name, values = self._algorithm.name, self._setting.values
         found = {
@@ -103,12 +100,10 @@ class AlgorithmCheck:
         asked = f"rates within {bound.rate:g} / 2^20" + (f" or {bound.relative:.2%}" if bound.relative else "")
         return Check("float reference", asked, broken[0] if broken else measured, bool(found) and not broken)
 
-    def _held_to_fdcc(self, policy: NicPolicy) -> Check:
-        """Compares each output of a policy of FDCC with that in floats, for the same inputs and memory."""
-        reference = algorithms.reference_of(policy.kind)
-        bound = reference.output_bound if reference else None
-        assert bound is not None, "a policy of FDCC"
-        count, most, wrong = policy_distances(policy, ([row.state for row in made] for made in self._made.values()))
+    def _held_to_kind(self, policy: NicPolicy, reference: NicKindReference) -> Check:
+        """Compares each output of a policy of a method's kind with that in floats, for the same inputs and memory."""
+        bound = reference.output_bound
+        count, most, wrong = reference.distances(policy, ([row.state for row in made] for made in self._made.values()))
         words = f"{count:,} decisions: {most:.5f}; {wrong} differ from the integers in Python"
         return Check("policy in floats", f"outputs within {bound}", words, most < bound and not wrong)
 

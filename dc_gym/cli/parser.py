@@ -12,8 +12,8 @@ from typing import Any
 
 from dc_gym import __version__
 from dc_gym.base import spelling
+from dc_gym.base.command import add_command
 from dc_gym.cli import arguments
-from dc_gym.cli.command import add_command
 
 
 class Parser(ArgumentParser):
@@ -35,7 +35,9 @@ def build(command: str = "") -> ArgumentParser:
     parser.add_argument("--version", action="version", version=f"dcgym {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, add in ADD.items():
-        if name == command or command not in ADD:
+        if name == "method" and command in ("-h", "--help", "--version"):  # which need no method
+            add_command(commands, name, METHOD, "")
+        elif name == command or command not in ADD:
             add(commands)
     return parser
 
@@ -506,28 +508,18 @@ def _add_nic(commands: Any) -> None:
     nic.add_arguments(_add(commands, "nic", summary, "dcgym nic show dcqcn --line 1Gbit/s", body))
 
 
-def _add_rlcc(commands: Any) -> None:
-    from dc_gym.cli import rlcc as rlcc
-
-    body = _delegate("dc_gym.cli.rlcc", progress=False)
-    summary = "train, distil, deploy, explain and show RL-CC's policies for NICs"
-    rlcc.add_arguments(_add(commands, "rlcc", summary, "dcgym rlcc explain rlcc-tree", body))
+METHOD = "train, distil, explain and export the policies of a learned method"
 
 
-def _add_acc(commands: Any) -> None:
-    from dc_gym.cli import acc as acc
+def _add_method(commands: Any) -> None:
+    from dc_gym.base import methods
 
-    body = _delegate("dc_gym.cli.acc", progress=False)
-    summary = "train ACC's policies for switches"
-    acc.add_arguments(_add(commands, "acc", summary, "dcgym acc train --out results/acc", body))
-
-
-def _add_fdcc(commands: Any) -> None:
-    from dc_gym.cli import fdcc as fdcc
-
-    body = _delegate("dc_gym.cli.fdcc", progress=False)
-    summary = "train FDCC's policies for NICs, and make trees of them"
-    fdcc.add_arguments(_add(commands, "fdcc", summary, "dcgym fdcc train --out results/fdcc", body))
+    found = methods.by_name()
+    parser = add_command(commands, "method", METHOD, "\n  ".join(each.example for each in found.values()))
+    names = parser.add_subparsers(metavar="METHOD", required=True)
+    for name, each in found.items():
+        own = add_command(names, name, each.summary, each.example)
+        each.add_commands(own.add_subparsers(dest="action", metavar="COMMAND", required=True))
 
 
 def _add_bench(commands: Any) -> None:
@@ -655,9 +647,7 @@ ADD = {
     "schema": _add_schema,
     "topology": _add_topology,
     "nic": _add_nic,
-    "rlcc": _add_rlcc,
-    "acc": _add_acc,
-    "fdcc": _add_fdcc,
+    "method": _add_method,
     "bench": _add_bench,
     "doctor": _add_doctor,
     "kernel": _add_kernel,

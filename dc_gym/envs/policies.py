@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
-from dc_gym.base.registry import Entry
 from dc_gym.ctrl.policies import KINDS
 from dc_gym.envs.action import Action
 from dc_gym.envs.agents import CENTRAL, NETWORK
@@ -75,9 +74,6 @@ class PolicyContext:
     """The things that the agents of one run have in common, by name. The first agent that needs one puts it here."""
 
 
-_registry: dict[str, Callable[..., Policy]] = {}
-
-
 def register(name: str, make: Callable[..., Policy], keys: Any = None) -> None:
     """Registers a policy as a value of controller.policy. Each name can be registered once.
 
@@ -86,18 +82,14 @@ def register(name: str, make: Callable[..., Policy], keys: Any = None) -> None:
         make: `make(context, keys)`, or `make(context)` without keys. Of many agents it is called for each.
         keys: The dataclass of its keys, which are keys of the spec's [controller] (dc_gym/base/registry.py).
     """
-    if name in _registry or ":" in name or name.endswith(SUFFIX):
+    if name in KINDS or ":" in name or name.endswith(SUFFIX):
         raise AgentError(f"policy {name!r} is registered already, or reads like a file or a class; choose another name")
-    if name in KINDS and name not in _registry and keys is KINDS[name].keys:
-        KINDS[name] = Entry(name, make, keys)  # its keys were declared in dc_gym/ctrl
-    else:
-        KINDS.add(name, make, keys)
-    _registry[name] = make
+    KINDS.add(name, make, keys)
 
 
 def names() -> tuple[str, ...]:
     """Returns the names of all registered policies."""
-    return tuple(_registry)
+    return tuple(KINDS)
 
 
 def make_registered(name: str, context: PolicyContext) -> Policy:
@@ -110,7 +102,8 @@ def make_registered(name: str, context: PolicyContext) -> Policy:
     Raises:
         AgentError: It has no method act that fits.
     """
-    policy = _registry[name](context, *KINDS[name].arguments(context.given, "controller."))
+    entry = KINDS[name]
+    policy: Policy = entry.call(context, *entry.arguments(context.given, "controller."))
     check_act(name, policy)
     return policy
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dc_gym.base import spelling, usercode
 from dc_gym.base.errors import AgentError, TestbedError
 from dc_gym.ctrl import controllers
-from dc_gym.envs import acc_agent, policies  # noqa: F401 (acc_agent registers policy acc)
+from dc_gym.envs import policies
 from dc_gym.envs.file_policy import FilePolicy
 from dc_gym.envs.frame import Frame
 from dc_gym.envs.observation import Vector

@@ -18,7 +18,7 @@ from math import isfinite
 
 import numpy as np
 
-from dc_gym.base import usercode
+from dc_gym.base import methods, usercode
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
 from dc_gym.envs import measures
@@ -26,7 +26,6 @@ from dc_gym.envs.frame import Floats, Frame
 from dc_gym.envs.ranges import tell_outside
 from dc_gym.envs.scene import Scene
 from dc_gym.metrics.fairness import jain
-from dc_gym.nets.acc_template import step_worth
 
 Compute = Callable[[Frame, Scene, Floats], float]
 Range = Callable[[Scene], tuple[float, float]]
@@ -254,14 +253,6 @@ def _port_delay(frame: Frame, scene: Scene, share: Floats) -> float:
     return float(delays.mean()) if len(delays) else 0.0
 
 
-def _acc(frame: Frame, scene: Scene, share: Floats) -> float:
-    rows = scene.switch_rows
-    used = (frame.change("tx_bytes") / measures.carried_bytes(frame, scene))[rows]
-    worth = step_worth(frame.change("queue_byte_ns")[rows] / max(1, frame.elapsed_ns))
-    each = (0.7 * used + 0.3 * worth)[used > 0]
-    return float(each.mean()) if len(each) else 0.0
-
-
 def _slowdown(frame: Frame, scene: Scene, share: Floats) -> float:
     found = measures.slowdowns(frame)
     return float(found.mean()) if len(found) else 0.0
@@ -314,13 +305,6 @@ register(
     flows=False,
 )
 register(
-    "acc",
-    (0, INFINITY),
-    "mean over the same ports of 0.7 bytes sent over what the line carries + 0.3 D(mean queue): ACC, design 2",
-    _acc,
-    flows=False,
-)
-register(
     "slowdown",
     (0, INFINITY),
     "mean of FCT / ideal over the flows that ended in the step; 0: none",
@@ -339,3 +323,6 @@ register(
     cost=True,
     flows=False,
 )
+for _method in methods.by_name().values():
+    for _name, _reward in _method.rewards.items():
+        register(_name, _reward.bounds, _reward.formula, _reward.compute, cost=_reward.cost, flows=_reward.flows)

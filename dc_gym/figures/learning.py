@@ -40,8 +40,6 @@ TITLES: Mapping[str, str] = {
     "queue_mean": "Longest queue of a switch, mean over an episode",
     "share_at_random": "Share of decisions at random",
 }
-OF_COMMAND = {("dcgym acc train", "mean_error"): "Error of the net's values in its updates"}
-"""Titles of columns that mean something else in a command's training."""
 FAMILIES = {"queue_mean": "bytes"}
 AXES = {"steps": "Steps of all labs", "update": "Updates", "episode": "Episodes"}
 BEYOND = 1.0
@@ -102,7 +100,7 @@ def _panel(ax: Axes, curve: LearningCurve, name: str, window: int) -> None:
         ax.plot(x, shown, color=color, marker="o", markersize=2.5)
     if name == RETURN and curve.evaluations:
         _evaluations(ax, curve, color)
-    ax.set_title(OF_COMMAND.get((curve.command, name)) or TITLES.get(name, name.replace("_", " ")), loc="left")
+    ax.set_title(curve.titles.get(name) or TITLES.get(name, name.replace("_", " ")), loc="left")
     ax.set_ylabel(readable.typeset(scale.unit))
     found = np.concatenate(every) / scale.factor
     if name == RETURN and _far(curve):

@@ -15,31 +15,28 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base import methods
 from dc_gym.base.errors import AgentError, naming
 from dc_gym.base.outputs import Mine
-from dc_gym.nets import acc_policy, fdcc, fdcc_trees, int8, lstm, mlp, trees
+from dc_gym.base.package import PACKAGE
+from dc_gym.nets import int8, lstm, mlp, nic_kind, trees
 from dc_gym.nets.decision import Q16, Floats, Scaling
-from dc_gym.nets.fdcc import FdccNet
-from dc_gym.nets.fdcc_trees import FdccTrees
 from dc_gym.nets.int8 import Mlp8
 from dc_gym.nets.lstm import Lstm
 from dc_gym.nets.lstm_cell import MEMORY
 from dc_gym.nets.mlp import Mlp
+from dc_gym.nets.nic_kind import NicKind
 from dc_gym.nets.policy_file import GUIDE, NIC, RUN, Payload, PolicyFile, nic_algorithm
 from dc_gym.nets.trees import ObliviousTrees, Trees
 
 MAGIC, TABLE_VERSION, HEAD_WORDS, CRC_WORD, TABLE_WORDS = 0x31504343, 1, 16, 4, 8192
-KINDS = {"tree": 1, "mlp": 2, "mlp8": 3, "lstm": 4, "fdcc": 5, "fdcc-tree": 6}
-"""The numbers of POLICY_TREE and so on in policy.h."""
-FDCC_KINDS = ("fdcc", "fdcc-tree")
-RLCC_NETWORKS: dict[str, type[Mlp | Lstm]] = {"mlp": Mlp, "mlp8": Mlp8, "lstm": Lstm}
-NETWORKS: dict[str, type[Mlp | Lstm | FdccNet]] = {**RLCC_NETWORKS, "fdcc": FdccNet}
-FORESTS: dict[str, type[Trees | FdccTrees]] = {"tree": Trees, "fdcc-tree": FdccTrees}
+KINDS = {"tree": 1, "mlp": 2, "mlp8": 3, "lstm": 4}
+"""The numbers of POLICY_TREE and so on in policy.h. Methods add others (nic_kind.py)."""
+NETWORKS: dict[str, type[Mlp | Lstm]] = {"mlp": Mlp, "mlp8": Mlp8, "lstm": Lstm}
 ARRAYS = {
     "mlp": ("W0", "W1", "W2"),
     "mlp8": ("W0", "W1", "W2"),
     "lstm": ("W0", "b0", "W1", "b1", "W2", "b2", "W3", "b3"),
-    "fdcc": ("W0", "b0", "W1", "b1", "W2", "b2"),
 }
 """The names of a network's weights and biases, in their order."""
 WHOLE = ("inputs", "table")
@@ -55,9 +52,10 @@ class NicPolicy(PolicyFile):
 
     OWNER: ClassVar[str] = NIC
 
-    policy: Mlp | Lstm | FdccNet | Trees | FdccTrees
+    policy: Any
+    """The network or trees: an Mlp, Lstm or Trees of RL-CC, or that of a method's kind."""
     scaling: Scaling = field(default_factory=Scaling)
-    """From RL-CC's measurements to inputs. FDCC's policies have none: fdcc.to_inputs is the same for all."""
+    """From RL-CC's measurements to inputs. Policies of a method's kind have none."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -71,39 +69,41 @@ class NicPolicy(PolicyFile):
     @property
     def rlcc(self) -> Mlp | Lstm | Trees:
         """The network or trees of one of RL-CC's policies. Raises AgentError for another method's."""
-        if isinstance(self.policy, FdccNet | FdccTrees):
-            how = RUN[NIC].format(algorithm=nic_algorithm(self.kind), path="POLICY")
-            raise AgentError(f"is a policy of FDCC, not of RL-CC; run it with {how}")
-        return self.policy
+        if isinstance(self.policy, Mlp | Lstm | Trees):
+            return self.policy
+        (title,) = (each.title for each in methods.by_name().values() if self.kind in each.nic_policies)
+        how = RUN[NIC].format(algorithm=nic_algorithm(self.kind), path="POLICY")
+        raise AgentError(f"is a policy of {title}, not of RL-CC; run it with {how}")
 
     @property
     def kind(self) -> str:
-        return next(kind for kind, form in {**NETWORKS, **FORESTS}.items() if type(self.policy) is form)
+        form = type(self.policy)
+        own = (kind for kind, each in {**NETWORKS, "tree": Trees}.items() if each is form)
+        return next(own, None) or next(kind for kind, each in nic_kind.added().items() if each.kind().network is form)
+
+    @property
+    def _added(self) -> NicKind | None:
+        """The method's kind; None of RL-CC's."""
+        return None if self.kind in KINDS else nic_kind.added()[self.kind].kind()
 
     def describe(self) -> str:
         """Describes the policy's form in one line."""
-        if isinstance(self.policy, FdccNet):
-            return f"{self._size('8-16-LSTM16-1')}; trained on histories of {self.policy.history}"
-        if isinstance(self.policy, FdccTrees):
-            return f"{_size_of_trees(self.policy)}; over FDCC's {len(fdcc.OBSERVATIONS)} observations"
+        if (added := self._added) is not None:
+            return added.describe(self.policy)
         scaled = self.scaling
         seen = f"target {scaled.target:g}, beta {scaled.beta:g}, gain {scaled.gain:g}"
         if isinstance(self.policy, Trees):
-            return f"{_size_of_trees(self.policy)}; {seen}"
+            return f"{size_of_trees(self.policy)}; {seen}"
         shape = {"lstm": "2-32-16-LSTM16-1", "mlp8": "4-12-12-1 in 8 bits"}.get(self.kind, "4-12-12-1")
-        return f"{self._size(shape)}; {seen}"
-
-    def _size(self, shape: str) -> str:
-        assert not isinstance(self.policy, ObliviousTrees)
-        many = sum(weight.size for weight in self.policy.weights if weight.ndim == 2)
-        return f"a network of {shape}, {many} multiplications a decision, {self.policy.packed_bytes()} bytes packed"
+        return f"{size_of_network(self.policy, shape)}; {seen}"
 
     def table(self) -> Words:
         """Returns the words that the NIC reads."""
         scaled = self.scaling
         head = [0] * HEAD_WORDS
-        head[:4] = [MAGIC, TABLE_VERSION, KINDS[self.kind], 0]
-        if self.kind not in FDCC_KINDS:
+        number = KINDS[self.kind] if self.kind in KINDS else nic_kind.added()[self.kind].number
+        head[:4] = [MAGIC, TABLE_VERSION, number, 0]
+        if self.kind in KINDS:
             head[5:9] = [round(value * Q16) for value in (scaled.target, scaled.beta, scaled.gain, scaled.limit)]
         if isinstance(self.policy, ObliviousTrees):
             head[9:11] = [len(self.policy.inputs), round(self.policy.bias * Q16)]
@@ -116,7 +116,7 @@ class NicPolicy(PolicyFile):
         return table
 
     def to_payload(self) -> Payload:
-        made = self.policy
+        made, added = self.policy, self._added
         if isinstance(made, ObliviousTrees):
             numbers: dict[str, Any] = {
                 "inputs": made.inputs,
@@ -125,15 +125,10 @@ class NicPolicy(PolicyFile):
                 "bias": np.float64(made.bias),
             }
         else:
-            numbers = dict(zip(ARRAYS[self.kind], made.weights, strict=True))
-        return Payload(self._entries(), numbers | {"table": self.table()})
-
-    def _entries(self) -> dict[str, Any]:
-        if isinstance(self.policy, FdccNet):
-            return {"observations": list(fdcc.OBSERVATIONS), "history": self.policy.history}
-        if isinstance(self.policy, FdccTrees):
-            return {"observations": list(fdcc.OBSERVATIONS)}
-        return {"scaling": asdict(self.scaling)}
+            names = ARRAYS[self.kind] if added is None else added.arrays
+            numbers = dict(zip(names, made.weights, strict=True))
+        entries = {"scaling": asdict(self.scaling)} if added is None else added.entries(made)
+        return Payload(entries, numbers | {"table": self.table()})
 
     @classmethod
     def from_payload(cls, kind: str, payload: Payload, provenance: Mapping[str, Any]) -> NicPolicy:
@@ -142,30 +137,33 @@ class NicPolicy(PolicyFile):
             wanted = np.integer if name in WHOLE else np.floating
             if not np.issubdtype(array.dtype, wanted):
                 raise AgentError(f"array {name!r} is of {array.dtype}, not of {wanted.__name__} numbers; {GUIDE}")
-        made, scaling = _network(kind, payload), Scaling() if kind in FDCC_KINDS else _scaling(payload.entries["scaling"])
-        found = cls(made, scaling, provenance)
+        if kind in KINDS:
+            found = cls(_network(kind, payload), _scaling(payload.entries["scaling"]), provenance)
+        else:
+            found = cls(nic_kind.added()[kind].kind().read(payload), provenance=provenance)
         if not np.array_equal(arrays["table"], found.table()):
             raise AgentError("its table is not what its numbers give; make it again with this version of dc-gym")
         return found
 
 
-def _size_of_trees(made: ObliviousTrees) -> str:
+def size_of_network(made: Any, shape: str) -> str:
+    """Describes the size of a network with weights."""
+    many = sum(weight.size for weight in made.weights if weight.ndim == 2)
+    return f"a network of {shape}, {many} multiplications a decision, {made.packed_bytes()} bytes packed"
+
+
+def size_of_trees(made: ObliviousTrees) -> str:
+    """Describes the size of trees."""
     count = len(made.inputs)
     size = f"{count * trees.DEPTH} compares a decision, {made.packed_bytes()} bytes packed"
     return f"{count} trees of depth {trees.DEPTH}, {size}"
 
 
-def _network(kind: str, payload: Payload) -> Mlp | Lstm | FdccNet | Trees | FdccTrees:
-    """Returns the policy's network or trees from the numbers of a file."""
-    arrays = payload.arrays
-    if kind in FDCC_KINDS:
-        fdcc.check_observations(payload.entries["observations"])
-    if kind in FORESTS:
-        inputs = np.asarray(arrays["inputs"], np.int64)
-        parts = inputs, np.asarray(arrays["borders"]), np.asarray(arrays["leaves"]), float(arrays["bias"][()])
-        return FORESTS[kind](*parts)
-    weights = tuple(np.asarray(arrays[name], np.float64) for name in ARRAYS[kind])
-    return FdccNet(weights, payload.entries["history"]) if kind == "fdcc" else NETWORKS[kind](weights)
+def _network(kind: str, payload: Payload) -> Mlp | Lstm | Trees:
+    """Returns RL-CC's network or trees from the numbers of a file."""
+    if kind == "tree":
+        return Trees.of_arrays(payload.arrays)
+    return NETWORKS[kind](tuple(np.asarray(payload.arrays[name], np.float64) for name in ARRAYS[kind]))
 
 
 def _scaling(entries: Mapping[str, Any]) -> Scaling:
@@ -182,16 +180,16 @@ def checksum(table: Words) -> int:
 
 def shipped(name: str) -> Path:
     """Returns the path of a policy that comes with dc-gym. The one with an algorithm's name is that algorithm's default."""
-    path = SHIPPED / f"{name}.npz"
-    if path not in all_shipped():
-        known = ", ".join(file.stem for file in all_shipped())
-        raise AgentError(f"{name}: no policy of that name comes with dc-gym ({known} do); give a policy file (*.npz)")
-    return path
+    known = {path.stem: path for path in all_shipped()}
+    if name not in known:
+        raise AgentError(f"{name}: no policy of that name comes with dc-gym ({', '.join(known)} do); give a policy file (*.npz)")
+    return known[name]
 
 
 def all_shipped() -> list[Path]:
-    """Returns the paths of the policies that come with dc-gym, by name. Those of switches are not among them."""
-    return sorted(set(SHIPPED.glob("*.npz")) - set(acc_policy.SHIPPED.values()))
+    """Returns the paths of the policies that come with dc-gym, by name."""
+    folders = (PACKAGE / "methods" / name for name, each in methods.by_name().items() if each.nic_policies)
+    return sorted((path for folder in (SHIPPED, *folders) for path in folder.glob("*.npz")), key=lambda path: path.stem)
 
 
 def path_of(text: str) -> Path:
@@ -209,7 +207,7 @@ def load(algorithm: str, path: Path | None = None) -> NicPolicy:
     """Returns the policy for a run of an algorithm. Raises AgentError if the algorithm runs another kind of policy."""
     found = NicPolicy.read(path or shipped(algorithm))
     runs = nic_algorithm(found.kind)
-    if algorithm != runs and (algorithm.startswith("rlcc-") or {algorithm, runs} & set(FDCC_KINDS)):
+    if algorithm != runs and (algorithm.startswith("rlcc-") or {algorithm, runs} & nic_kind.added().keys()):
         raise AgentError(f"{path}: is a policy of the kind {found.kind!r}, which {runs} runs; {algorithm} was asked for")
     return found
 
@@ -239,7 +237,7 @@ class TablePolicy:
     def __call__(self, inputs: npt.ArrayLike) -> Floats:
         """Returns the action for each row [..., 4]; for RL-CC's policy with memory, as lstm.second_action does.
 
-        For FDCC: the output o for each row [..., 8] of a flow's first decision.
+        For a method's kind: the output for each row of a flow's first decision.
         """
         x = np.asarray(inputs, np.float64)
         if self.words[2] == KINDS["lstm"]:
@@ -250,12 +248,20 @@ class TablePolicy:
     @property
     def memory(self) -> int:
         """The count of numbers that the policy stores for each flow."""
-        return MEMORY if self.words[2] in (KINDS["lstm"], KINDS["fdcc"]) else 0
+        if (added := self._added) is not None:
+            return added.memory
+        return MEMORY if self.words[2] == KINDS["lstm"] else 0
+
+    @property
+    def _added(self) -> NicKind | None:
+        """The method's kind of the table; None of RL-CC's."""
+        number = int(self.words[2])
+        return next((each.kind() for each in nic_kind.added().values() if each.number == number), None)
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
         """Returns actions for inputs [flows, 4], and the memory [flows, memory] after them.
 
-        For FDCC: outputs o for inputs [flows, 8], those of fdcc.to_inputs.
+        For a method's kind: its outputs for its inputs.
         """
         acted, kept = self.integers(*(np.rint(each * Q16).astype(np.int64) for each in (inputs, memory)))
         return acted / Q16, kept / Q16
@@ -264,12 +270,10 @@ class TablePolicy:
         """Does what `step` does, in Q16."""
         signed = self.words.view(np.int32).astype(np.int64)
         kind, body = int(signed[2]), signed[HEAD_WORDS:]
+        if (added := self._added) is not None:
+            return added.integers(body, int(signed[10]), inputs_q16, memory_q16)
         if kind == KINDS["lstm"]:
             return lstm.integer_step(body, inputs_q16, memory_q16)
-        if kind == KINDS["fdcc"]:
-            return fdcc.integer_step(body, inputs_q16, memory_q16)
-        if kind == KINDS["fdcc-tree"]:
-            return fdcc_trees.integer_outputs(body, int(signed[10]), inputs_q16), memory_q16
         if kind == KINDS["tree"]:
             return trees.integer_actions(body, int(signed[10]), inputs_q16), memory_q16
         evaluate = mlp.integer_actions if kind == KINDS["mlp"] else int8.integer_actions

@@ -3,7 +3,7 @@
 
 A file is an envelope around a payload. The envelope is a manifest: the format's name and version, the kind of the payload, the
 policy's provenance, and a checksum of the whole file. The payload is the policy itself: NicPolicy (integers for a NIC),
-AgentPolicy (a network of floats for an environment's agent) or AccPolicy (a network of floats for a switch's queues).
+AgentPolicy (a network of floats for an environment's agent), or that of a method.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base import plain_json
+from dc_gym.base import methods, plain_json
 from dc_gym.base.errors import AgentError, with_remedy
 from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.base.outputs import Mine
@@ -27,22 +27,27 @@ from dc_gym.base.spelling import unknown
 
 FORMAT, VERSION = "dcgym-policy", 2
 GUIDE = "docs/policy-file.md says what a policy file is"
-NIC, AGENT, SWITCH = "a NIC", "an agent", "a switch"
-OWNERS = {"tree": NIC, "mlp": NIC, "mlp8": NIC, "lstm": NIC, "fdcc": NIC, "fdcc-tree": NIC, "dense": AGENT, "acc": SWITCH}
-"""The owner of each kind of payload: a NIC, an agent, or a switch that runs ACC."""
-RUN = {
-    NIC: "--set controller={algorithm} --set nic.policy={path}",
-    AGENT: "--set controller={path}",
-    SWITCH: "--set controller.policy=acc --set controller.start={path}",
-}
-"""The options of `dcgym run` for a policy file."""
+NIC, AGENT = "a NIC", "an agent"
+OWNERS = {"tree": NIC, "mlp": NIC, "mlp8": NIC, "lstm": NIC, "dense": AGENT}
+"""The owner of each kind of payload that is no method's."""
+RUN = {NIC: "--set controller={algorithm} --set nic.policy={path}", AGENT: "--set controller={path}"}
+"""The options of `dcgym run` for a policy file of these owners."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 def nic_algorithm(kind: str) -> str:
-    """Returns the NIC algorithm that comes with dc-gym and runs policies of this kind."""
-    return kind if kind.startswith("fdcc") else f"rlcc-{kind}"
+    """Returns the algorithm that comes with dc-gym and runs policies of this kind; a method's has the name of the kind."""
+    return f"rlcc-{kind}" if kind in OWNERS else kind
+
+
+def _kinds() -> dict[str, tuple[str, str]]:
+    """Returns the owner of each kind of payload, and the options of `dcgym run` for it."""
+    own = {kind: (owner, RUN[owner]) for kind, owner in OWNERS.items()}
+    for method in methods.by_name().values():
+        own |= {kind: (NIC, RUN[NIC]) for kind in method.nic_policies}
+        own |= {kind: (each.owner, each.run) for kind, each in method.policy_files.items()}
+    return own
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +64,12 @@ class PolicyFile(ABC):
 
     __slots__ = ()
     OWNER: ClassVar[str]
-    """NIC, AGENT or SWITCH: it runs the policy."""
+    """The place that runs the policy: NIC, AGENT, or that of a method's policy file."""
 
     @property
     @abstractmethod
     def kind(self) -> str:
-        """The kind of its payload: a key of OWNERS."""
+        """The kind of its payload."""
 
     @property
     @abstractmethod
@@ -110,11 +115,12 @@ class PolicyFile(ABC):
         try:
             manifest = _parse_manifest(arrays)
             kind, provenance = manifest["kind"], manifest["provenance"]
-            if kind not in OWNERS:
-                raise AgentError(unknown("kind", str(kind), OWNERS))
-            if (owner := OWNERS[kind]) != cls.OWNER:
+            if kind not in (kinds := _kinds()):
+                raise AgentError(unknown("kind", str(kind), kinds))
+            owner, run = kinds[kind]
+            if owner != cls.OWNER:
                 made = f", made by {provenance['command']}" if provenance.get("command") else ""
-                how = RUN[owner].format(algorithm=nic_algorithm(kind), path=path)
+                how = run.format(algorithm=nic_algorithm(kind), path=path)
                 raise AgentError(f"is a policy for {owner} (kind {kind!r}{made}), not for {cls.OWNER}; run it with {how}")
             return cls._checked(manifest, {name: array for name, array in arrays.items() if name != "manifest"})
         except AgentError as error:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Oblivious trees of depth 4, RL-CC's form of a policy on a NIC (sec. V): their evaluation, conversion to integers, and fit.
 
-`Trees` are RL-CC's, over four inputs; fdcc_trees.py has FDCC's, over eight.
+`Trees` are RL-CC's, over four inputs. A method may have others.
 
 All nodes of a level compare the same input with the same border. So a tree is four compares, which give a four-bit leaf number.
 The fit chooses the best border of each next level greedily, as boosting does. Then it refits the leaves of all trees.
@@ -9,7 +9,7 @@ The fit chooses the best border of each next level greedily, as boosting does. T
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -43,6 +43,16 @@ class ObliviousTrees:
     """[trees, 16]: the value that the tree adds."""
     bias: float
     """The output before any tree is added."""
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Returns the trees of a policy file."""
+        inputs, borders, leaves = (
+            np.asarray(arrays["inputs"], np.int64),
+            np.asarray(arrays["borders"]),
+            np.asarray(arrays["leaves"]),
+        )
+        return cls(inputs, borders, leaves, float(arrays["bias"][()]))
 
     def __post_init__(self) -> None:
         count = len(self.inputs)

@@ -2,8 +2,8 @@
 """The environment fingerprint: what a digest may depend on besides the spec.
 
 Equal fingerprint and equal spec give equal digests. All Python that makes a plan, runs in the lab or acts for a controller is in
-it, by folders: a test computes what they import. So is numpy's version where its arithmetic acts. What sources do counts, not
-their bytes (base/behaviour.py).
+it, by folders: a test computes what they import. So is numpy's version where its arithmetic acts, and a method where a spec names
+one of its parts. What sources do counts, not their bytes (base/behaviour.py).
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from dc_gym.base import behaviour
+from dc_gym.base import behaviour, methods
 from dc_gym.base.package import PACKAGE
 from dc_gym.kernel import cache as caches
 from dc_gym.kernel.build import KernelBuild
@@ -65,7 +66,9 @@ GUEST = (
 )
 """The sources of what runs in the lab, makes its input and reads its output. Plots and the command line are not part of it."""
 AGENTS = ("envs/*.py", "envs/native/*.py", "envs/native/*.[ch]")
-"""The sources of what acts besides where there are agents."""
+"""Source files that runs with an agent depend on, besides GUEST."""
+METHOD = ("*.py", "*.npz")
+"""Source files in the folder of a method that runs depend on which name one of its parts. Its training lies in folders below."""
 LEFT_OUT = (
     *("base/checks.py", "base/progress.py", "base/readable.py", "base/spelling.py", "base/tensorboard.py"),
     *("base/terminal.py", "metrics/names.py", "notebook.py", "records/divergence.py", "records/learning_curve.py"),
@@ -85,15 +88,16 @@ def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:
 
 
 def acting(spec: Spec) -> dict[str, str]:
-    """Returns by name the identities of what acts for the spec's controller: its policy's code, and numpy."""
+    """Returns by name the identities of what acts for the spec's controller: its policy's code, methods, and numpy."""
     parts = _acting_parts(spec)
-    found = {"agents": agents()} if "agents" in parts else {}
+    found = {"agents": _digest(AGENTS)} if "agents" in parts else {}
+    found |= {"methods": of_methods(named)} if (named := _methods_in(spec)) else {}
     return found | ({"numpy": metadata.version("numpy")} if "numpy" in parts else {})
 
 
 def kind_of(spec: Spec) -> str:
     """Returns the kind of run. On one machine, runs of one kind have one fingerprint."""
-    return ", ".join([spec.ground, *_acting_parts(spec)])
+    return ", ".join([spec.ground, *_acting_parts(spec), *_methods_in(spec)])
 
 
 def _acting_parts(spec: Spec) -> tuple[str, ...]:
@@ -102,25 +106,43 @@ def _acting_parts(spec: Spec) -> tuple[str, ...]:
     return ("numpy",) if spec.controller.nic else ()
 
 
+def _methods_in(spec: Spec) -> tuple[str, ...]:
+    """Returns the methods of which the spec names a part."""
+    named = {spec.controller.name}
+    if spec.controller.policy is not None:
+        named |= {str(spec.controller.policy), *re.findall(r"\w+", spec.agent.reward)}
+    return tuple(name for name, each in methods.by_name().items() if each.acts_in(named))
+
+
 def programs() -> str:
     """Returns the SHA-256 over what the sources of every run do, by path."""
     return _digest(GUEST)
 
 
 def agents() -> str:
-    """Returns the SHA-256 over what the sources do that act besides where there are agents."""
-    return _digest(AGENTS)
+    """Returns the SHA-256 over what the sources do that act where there are agents, those of all methods included."""
+    return _digest((*AGENTS, *_of_methods(methods.by_name())))
+
+
+def of_methods(names: Iterable[str]) -> str:
+    """Returns the SHA-256 over what the sources of these methods do that act in a run."""
+    return _digest(_of_methods(names))
+
+
+def _of_methods(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"methods/{name}/{pattern}" for name in names for pattern in METHOD)
 
 
 def sources(spec: Spec) -> dict[str, str]:
     """Returns the SHA-256 over what the sources of a run do, folder by folder, which tells where two fingerprints differ."""
-    return _by_folder(GUEST + (AGENTS if "agents" in _acting_parts(spec) else ()))
+    acting = AGENTS if "agents" in _acting_parts(spec) else ()
+    return _by_folder(GUEST + acting + _of_methods(_methods_in(spec)))
 
 
 def read_sources() -> None:
     """Reads the sources of all runs, so that forks of this process know their digests."""
     programs()
-    agents()
+    _digest(AGENTS)
     _by_folder(GUEST)
     _by_folder(GUEST + AGENTS)
 

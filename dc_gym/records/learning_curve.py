@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The learning curve that a training's folder holds, read back: `dcgym train`, `dcgym rlcc train` and `dcgym acc train`.
+"""The learning curve that the folder of `dcgym train` or of a method's training holds, read back.
 
     curve = read("results/trained")
     curve.axis, curve.x           "update", [1, 2, 3, ...]
@@ -12,28 +12,25 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.base import bounded
+from dc_gym.base import bounded, methods
 from dc_gym.base.errors import ResultError, UsageError
 from dc_gym.base.files import PARTIAL, machine_errors
+from dc_gym.base.methods import MethodCurve
 
 __all__ = ["Evaluation", "LearningCurve", "is_training", "read"]
 
 Floats = npt.NDArray[np.float64]
 PROGRESS, EVALUATION, CURVE = "progress.csv", "evaluation.csv", "curve.csv"
-"""The tables of `dcgym train` (two) and of `dcgym rlcc train` and `dcgym acc train` (one)."""
-AXES: Mapping[str, tuple[str, str]] = {
-    "steps": ("dcgym train", PROGRESS),
-    "update": ("dcgym rlcc train", CURVE),
-    "episode": ("dcgym acc train", CURVE),
-}
-"""By the column that counts a training's progress: the command that writes it, and the table."""
+"""The tables of `dcgym train` (two) and of a method's training (one)."""
+STEPS = "steps"
+"""The column of PROGRESS that counts a training's progress."""
 DECISIONS = "decisions"
 """A row of `curve.csv` without decisions has no reward: its zeros stand for nothing."""
 
@@ -67,6 +64,8 @@ class LearningCurve:
     columns: Mapping[str, Floats]
     """The numbers of the table; NaN where a row has none."""
     evaluations: Sequence[Evaluation] = field(default=())
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Titles of columns that mean something else than in other trainings."""
 
     def rows(self) -> list[dict[str, float]]:
         """Returns a dict for each row, with the numbers that it has: what a tracker of experiments takes."""
@@ -87,32 +86,33 @@ def read(folder: str | Path) -> LearningCurve:
     """
     folder = Path(folder)
     for place in _places(folder):
-        for axis, (command, name) in AXES.items():
-            if (place / name).is_file() and axis in (header := _header(place / name)):
-                rows = _rows(place / name)
-                if not rows:
-                    raise ResultError(f"{place / name}: it has no row yet; wait for the training's first report")
+        for command, name, own in _kinds():
+            if (place / name).is_file() and (*own.columns,) == (*_header(place / name)[: len(own.columns)],):
                 evaluations = _evaluations(place / EVALUATION) if name == PROGRESS else ()
-                return _curve(folder, place / name, axis, command, header, rows, evaluations)
-    raise UsageError(f"{folder}: no training; give the --out of dcgym train, dcgym rlcc train or dcgym acc train")
+                return _curve(folder, place / name, command, own, evaluations)
+    raise UsageError(f"{folder}: no training; give the --out of dcgym train, or of the training of a method")
 
 
-def _curve(
-    folder: Path,
-    table: Path,
-    axis: str,
-    command: str,
-    header: Sequence[str],
-    rows: Sequence[Mapping[str, str]],
-    evaluations: Sequence[Evaluation],
-) -> LearningCurve:
-    numbers = {name: np.array([_number(row[name]) for row in rows]) for name in header}
+def _kinds() -> Iterator[tuple[str, str, MethodCurve]]:
+    """Yields the commands that train, and for each its table and what it is known by."""
+    yield "dcgym train", PROGRESS, MethodCurve(("iteration", STEPS))
+    for name, method in methods.by_name().items():
+        if method.curve is not None:
+            yield f"dcgym method {name} train", CURVE, method.curve
+
+
+def _curve(folder: Path, table: Path, command: str, own: MethodCurve, evaluations: Sequence[Evaluation]) -> LearningCurve:
+    rows = _rows(table)
+    if not rows:
+        raise ResultError(f"{table}: it has no row yet; wait for the training's first report")
+    axis = STEPS if table.name == PROGRESS else own.columns[0]
+    numbers = {name: np.array([_number(row[name]) for row in rows]) for name in _header(table)}
     if not np.isfinite(numbers[axis]).all():
         raise ResultError(f"{table}: {axis} is not a number in every row; the file was changed")
     x = numbers.pop(axis)
     empty = numbers[DECISIONS] == 0 if DECISIONS in numbers else np.zeros(len(rows), bool)
     kept = {name: np.where(empty, np.nan, values) for name, values in numbers.items() if np.isfinite(values).any()}
-    return LearningCurve(folder, command, axis, x, kept, tuple(evaluations))
+    return LearningCurve(folder, command, axis, x, kept, tuple(evaluations), own.titles)
 
 
 def _places(folder: Path) -> tuple[Path, Path]:

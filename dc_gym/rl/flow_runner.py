@@ -20,8 +20,8 @@ from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from dc_gym.methods.rlcc.flows import FlowsConfig
-from dc_gym.methods.rlcc.on_fluid import Bottlenecks
+from dc_gym.methods.rlcc.offline.flows import FlowsConfig
+from dc_gym.methods.rlcc.offline.on_fluid import Bottlenecks
 from dc_gym.nets.decision import MAX_ACTION, Floats
 from dc_gym.rl.algorithms.ddpg import PLACES
 from dc_gym.rl.callbacks import TOTALS

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym train --agents flows`: standard algorithms on RL-CC's decision problem, where each flow is an agent.
 
-RL-CC's own gradient is no algorithm of RLlib: `dcgym rlcc train` needs numpy alone, on labs and on the same model. What is here
+RL-CC's own gradient is no algorithm of RLlib: `method rlcc train` needs numpy alone, on labs and on the same model. What is here
 compares RLlib's algorithms with it on the same flows (docs/rlcc.md#flows-as-agents).
 """
 
@@ -17,8 +17,8 @@ from ray.rllib.core.columns import Columns
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import hint
-from dc_gym.methods.rlcc import closed_loop
-from dc_gym.methods.rlcc.flows import FlowsConfig
+from dc_gym.methods.rlcc.offline import closed_loop
+from dc_gym.methods.rlcc.offline.flows import FlowsConfig
 from dc_gym.nets.agent_kinds import CENTRAL
 from dc_gym.nets.decision import INPUTS, Floats
 from dc_gym.rl.environment import Task, register_environment

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The RLlib environment with one agent for each flow (dc_gym/methods/rlcc/flows.py).
+"""The RLlib environment with one agent for each flow (dc_gym/methods/rlcc/offline/flows.py).
 
 An agent is in a step's dicts only when it decides or ends. Use it with `.environment(FlowsMultiAgentEnv, env_config={"flows": (2,
 4, 8)})` and a policy that all agents share.
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dc_gym.base.errors import MachineError
 from dc_gym.envs.env import Seeds
 from dc_gym.envs.multi_agent import NETWORK
-from dc_gym.methods.rlcc.flows import Flows, FlowsConfig, Vector
+from dc_gym.methods.rlcc.offline.flows import Flows, FlowsConfig, Vector
 from dc_gym.rl.callbacks import TOTALS
 
 try:

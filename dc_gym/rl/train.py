@@ -108,7 +108,7 @@ def _check_words(args: Namespace) -> None:
 
 def _train_flows(args: Namespace, progress: Progress) -> int:
     """Runs `dcgym train --agents flows`."""
-    from dc_gym.methods.rlcc.flows import FlowsConfig
+    from dc_gym.methods.rlcc.offline.flows import FlowsConfig
     from dc_gym.rl import flow_task
 
     if args.evaluate:

@@ -28,7 +28,7 @@ from dc_gym.base.key import (
     own_keys,
     require_given,
 )
-from dc_gym.ctrl import acc_keys, controllers, policies  # noqa: F401 (acc_keys declares the keys of policy acc)
+from dc_gym.ctrl import controllers, policies
 from dc_gym.ctrl.controllers import Controller
 from dc_gym.topologies.waits import LAB_T0_NS
 

@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.stats import Estimate
-from dc_gym.benchmarks.perf import acc_cost
-from dc_gym.benchmarks.perf.acc_cost import Played
-from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
-from dc_gym.nets.acc_template import DEPLOYED
-from dc_gym.nets.q_int8 import IntegerQNetwork
-from dc_gym.nets.q_network import QNetwork
+from dc_gym.benchmarks import bench
+from dc_gym.methods.acc.bench import acc_cost
+from dc_gym.methods.acc.bench.acc_cost import Played
+from dc_gym.methods.acc.policy import SHIPPED, AccPolicy
+from dc_gym.methods.acc.q_int8 import IntegerQNetwork
+from dc_gym.methods.acc.q_network import QNetwork
+from dc_gym.methods.acc.template import DEPLOYED
 
 
 @pytest.mark.parametrize("sizes", [(20, 40, 40, 20), (12, 16, 7), (4, 3)])
@@ -45,3 +47,14 @@ def test_the_bench_fails_where_decisions_differ_or_reward_is_lost() -> None:
 
     assert failed(-0.001, chosen) == [] and failed(-0.01, chosen) == ["reward"]
     assert failed(0.0, (chosen + 1) % 20) == ["compiled decisions"]
+
+
+@pytest.mark.lab
+def test_a_short_form_runs(lab_kernel: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bench.module_of("acc-cost") is acc_cost
+    monkeypatch.chdir(tmp_path)
+    tmp_path.chmod(0o755)
+    for constant, value in {"SCENARIOS": 1, "SLOTS": 10, "REPEAT": 2, "NUMPY_ROUNDS": 2}.items():
+        monkeypatch.setattr(acc_cost, constant, value)
+    checks = list(acc_cost.checks())
+    assert checks and not [each.name for each in checks if not each.ok]

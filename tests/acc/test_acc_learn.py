@@ -13,13 +13,13 @@ import pytest
 from dc_gym.benchmarks.studies.learning import acc, acc_labs
 from dc_gym.benchmarks.studies.learning.acc import INCAST, MIX, NETS, SINGLE
 from dc_gym.benchmarks.studies.learning.acc_labs import BEST, SECN, STATIC
-from dc_gym.envs.acc_queues import Slot
-from dc_gym.methods.acc import held_out, on_labs, scenarios
-from dc_gym.methods.acc.held_out import constant
-from dc_gym.methods.acc.on_labs import USUAL_REWARD, relative
-from dc_gym.nets.acc_settings import DqnSettings
-from dc_gym.nets.acc_template import DEPLOYED
-from dc_gym.nets.double_dqn import DoubleDqn
+from dc_gym.methods.acc.double_dqn import DoubleDqn
+from dc_gym.methods.acc.offline import held_out, on_labs, scenarios
+from dc_gym.methods.acc.offline.held_out import constant
+from dc_gym.methods.acc.offline.on_labs import USUAL_REWARD, relative
+from dc_gym.methods.acc.queues import Slot
+from dc_gym.methods.acc.settings import DqnSettings
+from dc_gym.methods.acc.template import DEPLOYED
 from dc_gym.study import claims
 from dc_gym.study.evidence import Evidence, VariantEvidence
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError
-from dc_gym.nets import acc_template
-from dc_gym.nets.acc_policy import AccPolicy
-from dc_gym.nets.acc_settings import DqnSettings
-from dc_gym.nets.acc_template import DEPLOYED, SECTION_3, Template, level, linear_worth, step_worth, template_of
+from dc_gym.methods.acc import template
+from dc_gym.methods.acc.double_dqn import DoubleDqn
+from dc_gym.methods.acc.policy import AccPolicy
+from dc_gym.methods.acc.q_int8 import IntegerQNetwork
+from dc_gym.methods.acc.q_network import QNetwork
+from dc_gym.methods.acc.replay import Replay, Transitions
+from dc_gym.methods.acc.settings import DqnSettings
+from dc_gym.methods.acc.template import DEPLOYED, SECTION_3, Template, level, linear_worth, step_worth, template_of
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.nets.double_dqn import DoubleDqn
-from dc_gym.nets.q_int8 import IntegerQNetwork
-from dc_gym.nets.q_network import QNetwork
-from dc_gym.nets.replay import Replay, Transitions
 
 KB, MB = 10**3, 10**6
 PAIR = ((20 * KB, 20 * KB, 10**6), (20 * KB, 80 * KB, 200_000))
@@ -125,7 +125,7 @@ def test_the_nearest_action_to_an_action_is_itself(number: int) -> None:
 
 
 def test_the_nearest_action_to_static_markings() -> None:
-    told = [acc_template.told(DEPLOYED.actions[DEPLOYED.nearest(*each)]) for each in
+    told = [template.told(DEPLOYED.actions[DEPLOYED.nearest(*each)]) for each in
             ((18 * KB, 18 * KB, 10**6), (5 * KB, 200 * KB, 10**4), (100 * KB, 400 * KB, 2 * 10**5))]  # fmt: skip
     assert told == ["20kB .. 20kB, 100 %", "20kB .. 160kB, 1 %", "80kB .. 320kB, 20 %"]
 

@@ -11,8 +11,8 @@ import pytest
 from dc_gym.benchmarks.studies.learning import acc_labs, acc_oracle
 from dc_gym.benchmarks.studies.learning.acc_labs import BEST, CHANCE, STATIC
 from dc_gym.benchmarks.studies.learning.acc_oracle import CASES, NET
-from dc_gym.methods.acc import scenarios
-from dc_gym.nets.acc_template import DEPLOYED
+from dc_gym.methods.acc.offline import scenarios
+from dc_gym.methods.acc.template import DEPLOYED
 from dc_gym.study import claims
 from dc_gym.study.evidence import Evidence, VariantEvidence
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym acc train`: scenarios that are drawn, and trainings on labs that are killed, go on, lose labs, and are refused."""
+"""`dcgym method acc train`: drawn scenarios, and trainings on labs that are killed, go on, lose labs, and are refused."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import pytest
 from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
-from dc_gym.ctrl.acc_keys import GROUPS
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.methods.acc import checkpoint, on_labs, scenarios, train
-from dc_gym.methods.acc.on_labs import AccTrainingSettings, Trainer
-from dc_gym.methods.acc.scenarios import MOST_FLOWS_OF_SENDER, MOST_OUTSTANDING, SHARES, drawn
-from dc_gym.nets.acc_policy import AccPolicy
-from dc_gym.nets.acc_settings import DqnSettings
-from dc_gym.nets.acc_template import DEPLOYED
+from dc_gym.methods.acc.keys import GROUPS
+from dc_gym.methods.acc.offline import checkpoint, on_labs, scenarios, train
+from dc_gym.methods.acc.offline.on_labs import AccTrainingSettings, Trainer
+from dc_gym.methods.acc.offline.scenarios import MOST_FLOWS_OF_SENDER, MOST_OUTSTANDING, SHARES, drawn
+from dc_gym.methods.acc.policy import AccPolicy
+from dc_gym.methods.acc.settings import DqnSettings
+from dc_gym.methods.acc.template import DEPLOYED
 from dc_gym.spec.load import load
 from dc_gym.traffic.storage import MIXES
 
@@ -144,7 +144,7 @@ def test_a_training_goes_on_as_it_began(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"settings.seed was 1 and is 2 now; a training goes on as it began"):
         checkpoint.read(tmp_path, {"settings": {"seed": 2}}, SMALL)
     (tmp_path / "checkpoint.npz").write_text("nothing")
-    with pytest.raises(UsageError, match="--resume needs a folder that `dcgym acc train` wrote"):
+    with pytest.raises(UsageError, match="--resume needs a folder that `dcgym method acc train` wrote"):
         checkpoint.read(tmp_path, {"settings": {"seed": 1}}, SMALL)
 
 
@@ -170,7 +170,7 @@ def test_exploration_falls_by_half_after_its_steps() -> None:
     ],
 )
 def test_wrong_options_are_one_line(given: tuple[str, ...], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["acc", "train", "--out", str(tmp_path / "out"), *given]) == 2
+    assert main(["method", "acc", "train", "--out", str(tmp_path / "out"), *given]) == 2
     said = capsys.readouterr().err.strip()
     assert why in said and "\n" not in said
 
@@ -180,7 +180,7 @@ def test_wrong_options_are_one_line(given: tuple[str, ...], why: str, tmp_path: 
 def test_a_run_reads_what_a_training_wrote(groups: str, most_decisions: int, tmp_path: Path, busy: None) -> None:
     out = tmp_path / "trained"
     options = ["--episodes", "1", "--labs", "1", "--steps", "4", "--groups", groups, "--quiet"]
-    assert main(["acc", "train", "--out", str(out), *options]) == 0
+    assert main(["method", "acc", "train", "--out", str(out), *options]) == 0
     told = json.loads((out / "manifest.json").read_text())
     assert told["settings"]["groups"] == groups and 0 < told["decisions"] <= most_decisions
     short = ["time.duration=5ms", "controller.learn=false", f"controller.start={out / 'policy.npz'}"]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError
-from dc_gym.methods.rlcc.flows import Flows, FlowsConfig
-from dc_gym.methods.rlcc.on_fluid import Bottlenecks, FluidTrainingSettings
+from dc_gym.methods.rlcc.offline.flows import Flows, FlowsConfig
+from dc_gym.methods.rlcc.offline.on_fluid import Bottlenecks, FluidTrainingSettings
 from dc_gym.nets import fluid
 from dc_gym.nets.nic_policy import load
 
@@ -99,7 +99,7 @@ def test_pettingzoos_own_checks():
     pytest.importorskip("pettingzoo")
     from pettingzoo.test import parallel_api_test
 
-    from dc_gym.methods.rlcc.flows_parallel import FlowsParallelEnv
+    from dc_gym.methods.rlcc.offline.flows_parallel import FlowsParallelEnv
 
     parallel_api_test(FlowsParallelEnv(flows=(2, 3), round_trips=30), num_cycles=200)
 
@@ -107,7 +107,7 @@ def test_pettingzoos_own_checks():
 def test_the_parallel_form_passes_actions_on_when_a_probe_is_back():
     """A constant policy through PettingZoo gives the same episode; actions of agents whose probe is not back are ignored."""
     pytest.importorskip("pettingzoo")
-    from dc_gym.methods.rlcc.flows_parallel import FlowsParallelEnv
+    from dc_gym.methods.rlcc.offline.flows_parallel import FlowsParallelEnv
 
     config = FlowsConfig(round_trips=60)
     env = FlowsParallelEnv(config)

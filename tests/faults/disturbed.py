@@ -28,7 +28,7 @@ from dc_gym.base.processes import Process, children, descendants
 from dc_gym.base.terminal import STANDARD_OUTPUT
 from dc_gym.base.unfinished import is_left_over
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
-from dc_gym.methods.rlcc import train
+from dc_gym.methods.rlcc.offline import train
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.folder import ASIDE
 from dc_gym.records.results import load_result
@@ -104,7 +104,7 @@ def _sweep_digest(out: Path) -> str:
 
 def _train_argv(_: Path, out: Path) -> list[str]:
     size = ["--updates", "2", "--updates-per-episode", "1", "--labs", "1"]
-    return ["rlcc", "train", *size, "--out", str(out), "--quiet"]
+    return ["method", "rlcc", "train", *size, "--out", str(out), "--quiet"]
 
 
 def _train_again(spec: Path, out: Path) -> list[str]:

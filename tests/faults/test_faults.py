@@ -156,7 +156,7 @@ def test_a_module_of_the_command_line_that_cannot_be_read_is_told(
         raise OSError(errno.EIO, "Input/output error", "/x/rlcc.pyc")
 
     monkeypatch.setattr(main.parser, "build", build)
-    assert main.main(["rlcc", "train"]) == 2
+    assert main.main(["method", "rlcc", "train"]) == 2
     assert capsys.readouterr().err == "dcgym: /x/rlcc.pyc: Input/output error; its disk or network failed; try again\n"
 
 

@@ -11,15 +11,15 @@ import pytest
 
 from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.cli.main import main
-from dc_gym.methods.fdcc import distil, incasts, model_incasts, rollouts
-from dc_gym.methods.fdcc.distil import Distillation
-from dc_gym.methods.fdcc.episodes import Flows
-from dc_gym.methods.fdcc.presets import preset
+from dc_gym.methods.fdcc.net import OBSERVATIONS
+from dc_gym.methods.fdcc.offline import distil, incasts, model_incasts, rollouts
+from dc_gym.methods.fdcc.offline.distil import Distillation
+from dc_gym.methods.fdcc.offline.episodes import Flows
+from dc_gym.methods.fdcc.offline.presets import preset
+from dc_gym.methods.fdcc.scripted import scripted_network
+from dc_gym.methods.fdcc.trees import FdccTrees
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
-from dc_gym.nets.fdcc import OBSERVATIONS
-from dc_gym.nets.fdcc_scripted import scripted_network
-from dc_gym.nets.fdcc_trees import FdccTrees
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.nets.trees import Trees
 
@@ -151,7 +151,7 @@ def test_rl_cc_s_trees_have_four_inputs_and_fdcc_s_eight() -> None:
 
 
 def test_rl_cc_s_commands_refuse_them_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rlcc", "explain", "fdcc-tree"]) == 2
+    assert main(["method", "rlcc", "explain", "fdcc-tree"]) == 2
     said = capsys.readouterr().err
     assert len(said.splitlines()) == 1 and "is a policy of FDCC" in said and "controller=fdcc-tree" in said
 
@@ -163,13 +163,13 @@ def test_the_command_writes_trees_and_says_how_far_they_are_off(
     small: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "t.npz"
-    argv = ["fdcc", "distil", "--trees", "3", "--out", str(out), "--quiet"]
+    argv = ["method", "fdcc", "distil", "--trees", "3", "--out", str(out), "--quiet"]
     assert main(argv) == 0
     said = capsys.readouterr().out
     assert "3 trees of depth 4, 12 compares" in said and "held-out incasts" in said and "same way" in said
     first = out.read_bytes()
     assert main(argv) == 0 and out.read_bytes() == first
-    assert main(["fdcc", "distil", "--policy", "fdcc-scripted", "--trees", "3", "--out", str(out), "--quiet"]) == 2
+    assert main(["method", "fdcc", "distil", "--policy", "fdcc-scripted", "--trees", "3", "--out", str(out), "--quiet"]) == 2
     assert out.read_bytes() == first and "--force" in capsys.readouterr().err
 
 
@@ -187,7 +187,7 @@ def test_the_command_writes_trees_and_says_how_far_they_are_off(
 def test_what_cannot_be_is_said_in_one_line(
     given: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["fdcc", "distil", *given, "--out", str(tmp_path / "t.npz")]) == 2
+    assert main(["method", "fdcc", "distil", *given, "--out", str(tmp_path / "t.npz")]) == 2
     words = capsys.readouterr().err.strip()
     assert said in words and "\n" not in words and not (tmp_path / "t.npz").exists()
 

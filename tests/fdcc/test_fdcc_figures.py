@@ -28,7 +28,7 @@ from dc_gym.benchmarks.studies.fdcc import (
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, FDCC, MB, RLCC, TIMELY, Change, own_share
 from dc_gym.grounds import nics
 from dc_gym.grounds.experiment import Experiment
-from dc_gym.nets import fdcc
+from dc_gym.methods.fdcc import net as fdcc
 from dc_gym.spec import Spec
 from dc_gym.study import collect
 from dc_gym.study.claims import Verdict

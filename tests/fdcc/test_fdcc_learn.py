@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError
-from dc_gym.methods.fdcc import incasts
-from dc_gym.methods.fdcc.episodes import CENTRAL, Streams, play
-from dc_gym.methods.fdcc.presets import PRESETS, FdccTrainingSettings, our_reward, teacher, thesis_reward
-from dc_gym.methods.fdcc.streams import StreamReplay
-from dc_gym.methods.fdcc.td3 import Td3
-from dc_gym.nets import fdcc, fdcc_actor, twin_critics
-from dc_gym.nets.telemetry_fluid import Signals
+from dc_gym.methods.fdcc import net as fdcc
+from dc_gym.methods.fdcc.offline import actor, incasts, twin_critics
+from dc_gym.methods.fdcc.offline.episodes import CENTRAL, Streams, play
+from dc_gym.methods.fdcc.offline.presets import PRESETS, FdccTrainingSettings, our_reward, teacher, thesis_reward
+from dc_gym.methods.fdcc.offline.streams import StreamReplay
+from dc_gym.methods.fdcc.offline.td3 import Td3
+from dc_gym.methods.fdcc.offline.telemetry_fluid import Signals
 
 SMALL = FdccTrainingSettings(
     episodes=2, stages=(2, 4), tested=(4,), flows=8, steps=60, updates=2, history=4, sequences=8, replay=4000
@@ -39,11 +39,11 @@ def test_the_actor_is_the_nics_network_and_its_gradient_that_of_finite_differenc
     inputs, memory = random.normal(size=(7, 20, 8)), 0.3 * random.normal(size=(20, 32))
     pull = random.normal(size=(7, 20))
     weights = [each.astype(np.float32) for each in net.weights]
-    given = fdcc_actor.forward(weights, inputs.astype(np.float32), memory.astype(np.float32))
+    given = actor.forward(weights, inputs.astype(np.float32), memory.astype(np.float32))
     exact = net.steps(inputs, memory)
     assert given.output == pytest.approx(exact.output, abs=1e-5)
     assert given.memory == pytest.approx(exact.cells.memory, abs=1e-5)
-    found = fdcc_actor.backward(weights, given, pull.astype(np.float32))
+    found = actor.backward(weights, given, pull.astype(np.float32))
 
     def value(moved: Sequence[np.ndarray]) -> float:
         return float((pull * fdcc.FdccNet(tuple(moved)).steps(inputs, memory).output).sum())
@@ -164,10 +164,10 @@ def test_a_learner_finds_a_better_action() -> None:
     learner, replay = Td3.new(settings), StreamReplay(4000)
     made = play(incasts.drawn(random, 2, 4, PRESETS["thesis"]), learner.actor, PRESETS["thesis"], 100, random, 0.5)
     replay.add(replace(made, reward=made.action))
-    before = fdcc_actor.forward(learner.actor, made.observed[None], made.memory).output.mean()
+    before = actor.forward(learner.actor, made.observed[None], made.memory).output.mean()
     for _ in range(120):
         learner.update(replay, random)
-    after = fdcc_actor.forward(learner.actor, made.observed[None], made.memory).output.mean()
+    after = actor.forward(learner.actor, made.observed[None], made.memory).output.mean()
     assert after > before + 0.3
 
 

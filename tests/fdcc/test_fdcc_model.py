@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import UsageError
-from dc_gym.methods.fdcc import incasts
-from dc_gym.methods.fdcc.presets import PRESETS
-from dc_gym.nets.telemetry_fluid import Incasts, Signals, TelemetryFluid, _History
+from dc_gym.methods.fdcc.offline import incasts
+from dc_gym.methods.fdcc.offline.presets import PRESETS
+from dc_gym.methods.fdcc.offline.telemetry_fluid import Incasts, Signals, TelemetryFluid, _History
 
 
 def same(networks: int, flows: int, window: float, *, packets: float = 64, background: float = 0, queue: float = 0) -> Incasts:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym fdcc train`: trainings that are killed, go on, and are refused."""
+"""`dcgym method fdcc train`: trainings that are killed, go on, and are refused."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ import pytest
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
-from dc_gym.methods.fdcc import checkpoint, model_incasts, train
-from dc_gym.methods.fdcc.presets import FdccTrainingSettings
-from dc_gym.methods.fdcc.trainer import Trainer
-from dc_gym.nets import fdcc, nic_policy
-from dc_gym.nets.fdcc_actor import Actor
+from dc_gym.methods.fdcc import net as fdcc
+from dc_gym.methods.fdcc.offline import checkpoint, model_incasts, train
+from dc_gym.methods.fdcc.offline.actor import Actor
+from dc_gym.methods.fdcc.offline.presets import FdccTrainingSettings
+from dc_gym.methods.fdcc.offline.trainer import Trainer
+from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 SMALL = FdccTrainingSettings(
@@ -77,12 +78,12 @@ def test_a_training_that_is_killed_goes_on_from_the_command_line(tmp_path: Path)
     """kill -9 after the first checkpoint; --resume gives what an undisturbed training gives."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     code = (
-        "import sys; from dc_gym.methods.fdcc import model_incasts, train; train.KEPT_EVERY = 1;"
-        "model_incasts.MOST_SIZE_BDP = 20.0; from dc_gym.methods.fdcc.presets import FdccTrainingSettings;"
+        "import sys; from dc_gym.methods.fdcc.offline import model_incasts, train; train.KEPT_EVERY = 1;"
+        "model_incasts.MOST_SIZE_BDP = 20.0; from dc_gym.methods.fdcc.offline.presets import FdccTrainingSettings;"
         f"train.settings_of = lambda args: {replace(SMALL, episodes=6)!r};"
         "from dc_gym.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", code, "fdcc", "train", "--quiet"]
+    command = [sys.executable, "-c", code, "method", "fdcc", "train", "--quiet"]
     subprocess.run([*command, "--out", str(whole)], check=True, stdout=subprocess.DEVNULL)
     running = subprocess.Popen([*command, "--out", str(broken)], stdout=subprocess.DEVNULL)
     while running.poll() is None and not (broken / "checkpoint.npz").exists():
@@ -105,7 +106,7 @@ def test_a_training_goes_on_as_it_began(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="its critics does not have the shapes of this training's networks"):
         checkpoint.read(tmp_path, {"settings": {"seed": 1}}, replace(SMALL, history=5))
     (tmp_path / "checkpoint.npz").write_text("nothing")
-    with pytest.raises(UsageError, match="--resume needs a folder that `dcgym fdcc train` wrote"):
+    with pytest.raises(UsageError, match="--resume needs a folder that `dcgym method fdcc train` wrote"):
         checkpoint.read(tmp_path, {"settings": {"seed": 1}}, SMALL)
 
 
@@ -125,7 +126,7 @@ def test_a_training_goes_on_as_it_began(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_options_are_one_line(given: tuple[str, ...], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fdcc", "train", "--out", str(tmp_path / "out"), *given]) == 2
+    assert main(["method", "fdcc", "train", "--out", str(tmp_path / "out"), *given]) == 2
     said = capsys.readouterr().err.strip()
     assert why in said and "\n" not in said
 

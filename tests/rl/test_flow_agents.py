@@ -15,8 +15,8 @@ import pytest
 
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
-from dc_gym.methods.rlcc.flows import Flows, FlowsConfig
-from dc_gym.methods.rlcc.on_fluid import FluidTrainingSettings as FluidSettings
+from dc_gym.methods.rlcc.offline.flows import Flows, FlowsConfig
+from dc_gym.methods.rlcc.offline.on_fluid import FluidTrainingSettings as FluidSettings
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.rl import ray_session, train
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError, UsageError
-from dc_gym.methods.rlcc.data_path import DataPath
+from dc_gym.methods.rlcc.offline.data_path import DataPath
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
 from dc_gym.nets.mlp import SHAPES, Mlp

@@ -12,9 +12,9 @@ import pytest
 
 from dc_gym.base.errors import UsageError
 from dc_gym.cli.main import main
-from dc_gym.methods.rlcc import boosting, distil, explain, fidelity, rows
-from dc_gym.methods.rlcc.distil import Distillation
-from dc_gym.methods.rlcc.rows import WeightedRows
+from dc_gym.methods.rlcc.offline import boosting, distil, explain, fidelity, rows
+from dc_gym.methods.rlcc.offline.distil import Distillation
+from dc_gym.methods.rlcc.offline.rows import WeightedRows
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
@@ -96,7 +96,7 @@ def test_the_command_writes_a_policy_and_says_how_far_it_is_off(
     monkeypatch.setattr(fidelity.closed_loops, "__defaults__", ((2, 8),))
     monkeypatch.setattr(fidelity.flood_duration, "__defaults__", (4,))
     out = tmp_path / "tree.npz"
-    assert main(["rlcc", "distil", "rlcc-mlp", "--trees", "3", "--rows", "2000", "--out", str(out)]) == 0
+    assert main(["method", "rlcc", "distil", "rlcc-mlp", "--trees", "3", "--rows", "2000", "--out", str(out)]) == 0
     said = capsys.readouterr().out
     assert "12 comparisons" in said and "123 bytes packed" in said and "in the closed loop" in said
     assert NicPolicy.read(out).provenance["settings"]["trees"] == 3
@@ -111,7 +111,7 @@ def test_the_command_writes_a_policy_and_says_how_far_it_is_off(
     ],
 )
 def test_the_command_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], argv: list[str], said: str) -> None:
-    assert main(["rlcc", "distil", *argv, "--out", str(tmp_path / "t.npz")]) == 2
+    assert main(["method", "rlcc", "distil", *argv, "--out", str(tmp_path / "t.npz")]) == 2
     words = capsys.readouterr().err
     assert said in words and words.count("\n") == 1 and not (tmp_path / "t.npz").exists()
 
@@ -124,6 +124,7 @@ def test_without_catboost_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "catboost", None)
     argv = [
+        "method",
         "rlcc",
         "distil",
         "rlcc-mlp",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dc_gym.cli.main import main
-from dc_gym.methods.rlcc import explain
+from dc_gym.methods.rlcc.offline import explain
 from dc_gym.nets import nic_policy, response
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.trees import Trees
@@ -65,11 +65,11 @@ def test_the_command_prints_the_nine_beside_the_paper_s_and_what_is_missed(
     monkeypatch.setattr(explain, "FLOWS", (2,))
     still = Trees(np.full((1, 4), 3), np.zeros((1, 4)), np.zeros((1, 16)), 1.0)
     NicPolicy(still).write(tmp_path / "still.npz")
-    assert main(["rlcc", "explain", str(tmp_path / "still.npz")]) == 0
+    assert main(["method", "rlcc", "explain", str(tmp_path / "still.npz")]) == 0
     lines = capsys.readouterr().out.splitlines()
     row = next(line for line in lines if line.startswith("congested") and "on target" in line)
     assert "1.07" in row and "1.0000" in row and "-0.0700" in row
     assert sum(line.endswith("MISSES") for line in lines) == 7
-    assert main(["rlcc", "explain", "rlcc-tree", "--json"]) == 0
+    assert main(["method", "rlcc", "explain", "rlcc-tree", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert len(said["table_vi"]) == 9 and all(order["holds"] for order in said["orders"]) and said["fluid"][0]["flows"] == 2

@@ -6,8 +6,8 @@ import pytest
 
 from dc_gym.base.errors import ProtocolError
 from dc_gym.grounds.nics import STEP_DTYPE
-from dc_gym.methods.rlcc.gradient import Batch
-from dc_gym.methods.rlcc.histories import RTT, Histories, inputs
+from dc_gym.methods.rlcc.offline.gradient import Batch
+from dc_gym.methods.rlcc.offline.histories import RTT, Histories, inputs
 from dc_gym.nets import lstm, mlp
 from dc_gym.nets.decision import Q16
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy

@@ -10,8 +10,8 @@ import pytest
 
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import RTT
-from dc_gym.methods.rlcc import recorded
-from dc_gym.methods.rlcc.recorded import FROM_POLICY, RoundTrips
+from dc_gym.methods.rlcc.offline import recorded
+from dc_gym.methods.rlcc.offline.recorded import FROM_POLICY, RoundTrips
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
 from dc_gym.records.tables import NIC_EVENTS, TABLES

@@ -4,7 +4,7 @@
 import pytest
 
 from dc_gym.base.errors import UsageError
-from dc_gym.methods.rlcc.presets import PRESETS, TrafficPattern, preset, reward
+from dc_gym.methods.rlcc.offline.presets import PRESETS, TrafficPattern, preset, reward
 
 
 def test_rewards_are_the_papers():

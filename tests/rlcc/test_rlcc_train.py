@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym rlcc train`."""
+"""`dcgym method rlcc train`."""
 
 import hashlib
 import json
@@ -19,10 +19,10 @@ from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.episode_report import EVENTS
-from dc_gym.methods.rlcc import checkpoint, on_lab, train
-from dc_gym.methods.rlcc.gradient import CURVE, Batch, Learner
-from dc_gym.methods.rlcc.lab_network import LabNetwork
-from dc_gym.methods.rlcc.on_lab import LabTrainingSettings
+from dc_gym.methods.rlcc.offline import checkpoint, on_lab, train
+from dc_gym.methods.rlcc.offline.gradient import CURVE, Batch, Learner
+from dc_gym.methods.rlcc.offline.lab_network import LabNetwork
+from dc_gym.methods.rlcc.offline.on_lab import LabTrainingSettings
 from dc_gym.methods.training_folder import open_folder
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
@@ -123,7 +123,7 @@ def test_options_vary_what_labs_run():
 def test_another_seed_and_another_reward_are_other_policies_on_the_model(tmp_path, capsys):
     made = {}
     for name, options in {"a": [], "b": [], "c": ["--seed=2"], "d": ["--preset=pcc-rl"], "e": ["--net=lstm"]}.items():
-        assert main(["rlcc", "train", "--ground=fluid", "--updates=2", f"--out={tmp_path / name}", *options]) == 0
+        assert main(["method", "rlcc", "train", "--ground=fluid", "--updates=2", f"--out={tmp_path / name}", *options]) == 0
         made[name] = (tmp_path / name / "policy.npz").read_bytes()
     assert made["a"] == made["b"] and len(set(made.values())) == 4
     assert NicPolicy.read(tmp_path / "d" / "policy.npz").scaling.beta == 0
@@ -137,7 +137,7 @@ def test_a_reward_of_ones_own_is_trained_for_and_written_down(tmp_path):
     for ground, options in {"fluid": ["--ground=fluid"], "lab": ["--labs=1", "--updates-per-episode=2"]}.items():
         out = tmp_path / ground
         options += ["--updates=2", "--beta=1", "--target=0.128", "--quiet", f"--out={out}"]
-        assert main(["rlcc", "train", *options]) == 0
+        assert main(["method", "rlcc", "train", *options]) == 0
         scaling, told = NicPolicy.read(out / "policy.npz").scaling, json.loads((out / "manifest.json").read_text())
         assert (scaling.beta, scaling.target, scaling.unit) == (1, 0.128, Scaling().unit)
         assert told["reward"] == {"beta": 1, "target": 0.128}
@@ -164,7 +164,7 @@ def test_errors_of_the_last_updates_count_in_full():
 
 def test_options_are_settings_of_the_model(tmp_path):
     options = ["--updates=2", "--batch-size=100", "--learning-rate=0.002", "--bottlenecks=3"]
-    assert main(["rlcc", "train", "--ground=fluid", f"--out={tmp_path / 'a'}", "--quiet", *options]) == 0
+    assert main(["method", "rlcc", "train", "--ground=fluid", f"--out={tmp_path / 'a'}", "--quiet", *options]) == 0
     told = json.loads((tmp_path / "a" / "manifest.json").read_text())["settings"]
     assert (told["batch_size"], told["learning_rate"], told["bottlenecks"]) == (100, 0.002, [[2, 3], [4, 3], [8, 3]])
     lines = (tmp_path / "a" / "curve.csv").read_text().splitlines()
@@ -194,7 +194,7 @@ def test_options_are_settings_of_the_model(tmp_path):
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(tmp_path, capsys, options, says):
-    assert main(["rlcc", "train", f"--out={tmp_path / 'out'}", *options]) == 2
+    assert main(["method", "rlcc", "train", f"--out={tmp_path / 'out'}", *options]) == 2
     said = capsys.readouterr().err
     assert says in said and len(said.splitlines()) == 1
     assert not (tmp_path / "out").exists()
@@ -244,7 +244,7 @@ def test_a_lock_of_another_program_keeps_a_training_out(tmp_path):
 )
 def test_a_training_with_all_defaults_gives_the_same_network_on_any_machine(tmp_path, options, weights):
     """The digests of the weights change with whatever changes a NIC's decisions in a lab, as the golden digests of runs do."""
-    assert main(["rlcc", "train", "--quiet", f"--out={tmp_path / 'out'}", *options]) == 0
+    assert main(["method", "rlcc", "train", "--quiet", f"--out={tmp_path / 'out'}", *options]) == 0
     with np.load(tmp_path / "out" / "policy.npz") as file:
         trained = b"".join(file[name].tobytes() for name in sorted(file) if file[name].dtype == np.float64)
     assert hashlib.sha256(trained).hexdigest() == weights
@@ -266,7 +266,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch, updates, says):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(train, "train_on_labs", interrupted)
-    argv = ["rlcc", "train", "--quiet", f"--out={tmp_path}"]
+    argv = ["method", "rlcc", "train", "--quiet", f"--out={tmp_path}"]
     assert main(argv) == 130
     said = says.format(command=" ".join(argv), checkpoint=tmp_path / CHECKPOINT)
     assert capsys.readouterr().err == f"dcgym: {said}\ndcgym: interrupted\n"
@@ -277,7 +277,15 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch, updates, says):
 def test_a_learner_that_is_killed_goes_on(tmp_path, number):
     """It is killed between two checkpoints: no folder is left, and the result equals that of an undisturbed training."""
     options = ["--preset=pcc-rl", "--updates=60", "--updates-per-episode=40", "--labs=1", "--quiet"]
-    command = [sys.executable, "-c", "import sys; from dc_gym.cli.main import main; sys.exit(main())", "rlcc", "train", *options]
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from dc_gym.cli.main import main; sys.exit(main())",
+        "method",
+        "rlcc",
+        "train",
+        *options,
+    ]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     subprocess.run([*command, f"--out={whole}"], env=environment, check=True, timeout=600)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dc_gym.cli.main import main
-from dc_gym.methods.rlcc import bottleneck, scenario
-from dc_gym.methods.rlcc.pictures import policies
+from dc_gym.methods.rlcc.offline import bottleneck, scenario
+from dc_gym.methods.rlcc.offline.pictures import policies
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import TablePolicy
 from dc_gym.records.results import load_result
@@ -45,18 +45,18 @@ def test_an_answer_to_a_step_is_the_policy_s_on_its_own_history() -> None:
 
 def test_the_command_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies, "FLOWS", (2, 8))
-    assert main(["rlcc", "show", "rlcc-tree", "--out", str(tmp_path / "a" / "b")]) == 0
+    assert main(["method", "rlcc", "explain", "rlcc-tree", "--out", str(tmp_path / "a" / "b")]) == 0
     names = {Path(line).name for line in capsys.readouterr().out.splitlines()}
     assert names == {"policy.png", "surfaces.png", "steps.png", "scenario.png"}
     assert all((tmp_path / "a" / "b" / name).read_bytes().startswith(b"\x89PNG") for name in names)
     (tmp_path / "file").write_text("")
-    assert main(["rlcc", "show", "rlcc-tree", "--out", str(tmp_path / "file")]) == 2
+    assert main(["method", "rlcc", "explain", "rlcc-tree", "--out", str(tmp_path / "file")]) == 2
 
 
 @pytest.mark.lab
 @pytest.mark.long
 def test_a_policy_is_deployed_run_and_traced_on_the_data_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rlcc", "deploy", "rlcc-tree", "--out", str(tmp_path / "out"), "--flows", "2"]) == 0
+    assert main(["method", "rlcc", "export", "rlcc-tree", "--out", str(tmp_path / "out"), "--flows", "2"]) == 0
     assert "each as the table says in Python" in capsys.readouterr().out
     trace = scenario.of_run(load_result(tmp_path / "out" / "run"))
     assert len(trace.times) > 1000 and trace.inflation.min() > 0.99 and trace.rates.max() <= 1.0

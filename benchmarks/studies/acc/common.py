@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dc_gym.nets.acc_template import DEPLOYED, step_worth
+from dc_gym.methods.acc.template import DEPLOYED, step_worth
 from dc_gym.records.results import Result, number
 from dc_gym.records.tables import Records
 from dc_gym.study import Floats, Measure, Variant, collect

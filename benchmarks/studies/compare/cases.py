@@ -19,7 +19,6 @@ from dc_gym.base.spelling import unknown
 from dc_gym.ctrl import controllers
 from dc_gym.figures import styles
 from dc_gym.figures.kit import FLOW_COLORS
-from dc_gym.nets.acc_template import DEPLOYED
 from dc_gym.records.results import Result
 from dc_gym.study import Measure, Study, Variant, drawing, measured, scaled
 from dc_gym.study.scaled import JITTER_NS, LINKS, MS, SCALE, RunLength, ScaledNetwork
@@ -28,16 +27,6 @@ K_FRAMES = 60
 """Marking threshold (a step) for DCTCP and DCQCN, in frames: about 3/4 of the base BDP."""
 ACC, LATENCY_NS = "acc", 10_000
 """DCQCN with ACC's net in every switch, and the time from a sample of ACC's to the new marking (its section 4.2: about 10 us)."""
-ACC_KEYS: Mapping[str, Any] = {
-    "controller.policy": "acc",
-    "controller.start": "acc-deployed",
-    "agent.actuators": "marking",
-    "agent.agents": "switches",
-    "agent.observe": "switch:mean_backlog",
-    "agent.reward": "acc",
-    "agent.interval": DEPLOYED.interval_ns,
-    "agent.latency": LATENCY_NS,
-}
 ACC_STYLE = styles.Style("#DC143C", "P", "ACC + DCQCN")
 
 GOODPUT = Measure("goodput_bps", "goodput (Mbit/s)", 1e-6)
@@ -147,6 +136,21 @@ def study(network: str, traffic: Sequence[str] | None = None, who: Sequence[str]
     )
 
 
+def _acc_keys() -> dict[str, Any]:
+    from dc_gym.methods.acc.template import DEPLOYED
+
+    return {
+        "controller.policy": "acc",
+        "controller.start": "acc-deployed",
+        "agent.actuators": "marking",
+        "agent.agents": "switches",
+        "agent.observe": "switch:mean_backlog",
+        "agent.reward": "acc",
+        "agent.interval": DEPLOYED.interval_ns,
+        "agent.latency": LATENCY_NS,
+    }
+
+
 def _variant(network: str, traffic: str, controller: str, color: str, optional: bool) -> Variant:
     told, where = TRAFFIC[traffic], NETWORKS[network]
     workload, length = dict(told.workload), told.length
@@ -155,7 +159,7 @@ def _variant(network: str, traffic: str, controller: str, color: str, optional: 
     if workload["kind"] == "poisson" and network == "dumbbell":
         length = RunLength(length.duration_ns * DUMBBELL_LONGER, length.warmup_ns)
     own: dict[str, Any] = {"topology.k_bytes": f"{K_FRAMES}p", "metrics.slowdown": "closed-form"}  # the same for all
-    own |= ACC_KEYS if controller == ACC else {"controller.policy": controller} if _is_policy(controller) else {}
+    own |= _acc_keys() if controller == ACC else {"controller.policy": controller} if _is_policy(controller) else {}
     name_of_controller = "dcqcn" if controller == ACC else None if _is_policy(controller) else controller
     asked = (name(controller, traffic), name_of_controller, where, workload, length, told.full, own)
     return scaled.variant(*asked, color=color, extra=optional and traffic not in DEFAULT_TRAFFIC)

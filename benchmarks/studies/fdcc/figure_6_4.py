@@ -18,8 +18,8 @@ import numpy as np
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.studies.fdcc import common
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, DELAY_NS, FDCC, LINE_BPS, RIVALS, RLCC, TIMELY, Change
-from dc_gym.nets.fdcc import LOG_SPAN, OBSERVATIONS, FdccNet
-from dc_gym.nets.fdcc_scripted import LIFT, scripted_network
+from dc_gym.methods.fdcc.net import LOG_SPAN, OBSERVATIONS, FdccNet
+from dc_gym.methods.fdcc.scripted import LIFT, scripted_network
 from dc_gym.nets.lstm_cell import CELLS
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records.results import Result

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ACC's offline training: a net beside static markings, in scenarios that no training had.
 
-Each net is a `dcgym acc train --seed N` as a user runs it; five with `--cases all`, else one. It does not explore any more. It
+Each net is from `dcgym method acc train --seed N`; five with `--cases all`, else one. It does not explore any more. It
 runs beside SECN1, SECN2, each action of its template as a static marking, a net with random weights and an agent that draws its
 actions, in labs of the same scenario and seed: the seeds of this study are scenarios. The best single action is chosen in
 scenarios of trainings, the best action of each case in the case itself: that oracle is what can be gained at all.
@@ -20,13 +20,13 @@ from dc_gym.base.stats import paired
 from dc_gym.benchmarks.studies.learning import acc_labs
 from dc_gym.benchmarks.studies.learning.acc_labs import ACTIONS, BEST, CHANCE, RIVALS, SECN, STATIC, UNTRAINED, Kept, Rewards
 from dc_gym.benchmarks.studies.learning.common import Method
-from dc_gym.methods.acc import held_out, scenarios
-from dc_gym.methods.acc.on_labs import AccTrainingSettings
-from dc_gym.methods.acc.scenarios import Scenario
-from dc_gym.nets.acc_policy import AccPolicy
-from dc_gym.nets.acc_template import DEPLOYED
-from dc_gym.nets.double_dqn import HIDDEN
-from dc_gym.nets.q_network import QNetwork
+from dc_gym.methods.acc.double_dqn import HIDDEN
+from dc_gym.methods.acc.offline import held_out, scenarios
+from dc_gym.methods.acc.offline.on_labs import AccTrainingSettings
+from dc_gym.methods.acc.offline.scenarios import Scenario
+from dc_gym.methods.acc.policy import AccPolicy
+from dc_gym.methods.acc.q_network import QNetwork
+from dc_gym.methods.acc.template import DEPLOYED
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, StudyOptions, Variant, bounded, drawing
 from dc_gym.study.collect import FunctionRows
 from dc_gym.study.model import Collected
@@ -136,7 +136,7 @@ STUDY = Study(
         for rival in (*SECN, *([SINGLE] if case == MIX else []))
     ],
     draw=lambda evidence: drawing.dot_panels(evidence, [MEASURES[case] for case in CASES], "ACC's net and static markings"),
-    facts=[("Labs", f"the scenarios of `dcgym acc train`, {SLOTS} decision times each; a seed is a scenario")],
+    facts=[("Labs", f"the scenarios of `dcgym method acc train`, {SLOTS} decision times each; a seed is a scenario")],
     collect=NetRows(rows),
     trains=True,
 )

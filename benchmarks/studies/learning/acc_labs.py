@@ -12,9 +12,9 @@ from pathlib import Path
 
 from dc_gym.base import plain_json
 from dc_gym.base.files import machine_errors, put, scratch
-from dc_gym.methods.acc import held_out
-from dc_gym.methods.acc.held_out import Contestant, LabCase, constant
-from dc_gym.nets.acc_template import DEPLOYED, Template
+from dc_gym.methods.acc.offline import held_out
+from dc_gym.methods.acc.offline.held_out import Contestant, LabCase, constant
+from dc_gym.methods.acc.template import DEPLOYED, Template
 from dc_gym.records import fingerprint
 from dc_gym.study import Evidence, Variant, VariantEvidence
 

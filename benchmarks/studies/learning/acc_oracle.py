@@ -21,10 +21,10 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.stats import Estimate, estimate
 from dc_gym.benchmarks.studies.learning import acc_labs
 from dc_gym.benchmarks.studies.learning.acc_labs import ACTIONS, BEST, CHANCE, RIVALS, SECN, STATIC, USUAL_BPS, Kept, Rewards
-from dc_gym.methods.acc import held_out
-from dc_gym.methods.acc.scenarios import lab_spec
-from dc_gym.nets.acc_policy import SHIPPED, AccPolicy
-from dc_gym.nets.acc_template import DEPLOYED, Template, told
+from dc_gym.methods.acc.offline import held_out
+from dc_gym.methods.acc.offline.scenarios import lab_spec
+from dc_gym.methods.acc.policy import SHIPPED, AccPolicy
+from dc_gym.methods.acc.template import DEPLOYED, Template, told
 from dc_gym.spec import Spec
 from dc_gym.study import Evidence, Measure, Study, StudyOptions, Variant, VariantEvidence, collect, drawing
 from dc_gym.study.claims import Claim, Criterion, Outcome, Verdict, bounded

@@ -42,7 +42,7 @@ class Method:
         if not (out / POLICY).is_file():
             resume = ["--resume"] if (out / CHECKPOINT).is_file() else []
             told = ["--seed", str(seed), self.option, str(options.steps or self.steps), "--out", str(out), *more, *resume]
-            if code := subprocess.run(dcgym(self.name, "train", *told)).returncode:
+            if code := subprocess.run(dcgym("method", self.name, "train", *told)).returncode:
                 raise TestbedError(f"dcgym {self.name} train --out {out} ended with exit code {code}; it says why above")
         return (out / POLICY).absolute()
 

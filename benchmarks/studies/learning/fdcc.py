@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FDCC's training: policies of several seeds in incasts of labs that no training had, beside FDCC's rivals.
 
-Each seed is a `dcgym fdcc train --seed N`, which never has more than 32 flows. Its policy then runs in the NICs of n flows to one
+Each seed is of `method fdcc train --seed N`, with at most 32 flows. Its policy then runs in the NICs of n flows to one
 receiver, on the dumbbell of the thesis' table 6.2, scaled to 10 Gbit/s: flows start within 73 base round trips there. (At 100
 Gbit/s it is 735. With 256 flows of 3.75 MB the first one then sends a fifth of its bytes before most others begin, and no equal
 shares make up for it.)
@@ -17,7 +17,7 @@ from dc_gym.benchmarks.studies.fdcc import common, n_to_one
 from dc_gym.benchmarks.studies.fdcc.common import DCQCN, FDCC, HPCC, PAUSES, RLCC, TIMELY, UNFINISHED
 from dc_gym.benchmarks.studies.fdcc.n_to_one import OWN_GOODPUT, SCALE, UNFAIR
 from dc_gym.benchmarks.studies.learning.common import AfterTraining, Method, most
-from dc_gym.methods.fdcc.presets import FdccTrainingSettings
+from dc_gym.methods.fdcc.offline.presets import FdccTrainingSettings
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Study
 
 COUNTS, LINKS, PAIRS, ENOUGH = (4, 16, 64, 256), 3, 64, 3 / 5

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """RL-CC's training: networks trained on labs from random weights, then run on the lab's data path.
 
-Each seed is a `dcgym rlcc train --seed N`, which never has more than eight flows; the first also runs with `--net lstm`.
-Policies run on one bottleneck (methods/rlcc/bottleneck.py) with 2 to 128 flows, all of which begin at line rate.
+Each seed is a `dcgym method rlcc train --seed N`, which never has more than eight flows; the first also runs with `--net lstm`.
+Policies run on one bottleneck (methods/rlcc/offline/bottleneck.py) with 2 to 128 flows, all of which begin at line rate.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from dc_gym.benchmarks.studies.learning.common import AfterTraining, Method
-from dc_gym.methods.rlcc.bottleneck import BASE_NS, BUFFER_BYTES, LINE_BPS, PAYLOAD_SHARE, START_GAP_S
-from dc_gym.methods.rlcc.on_lab import USUAL
+from dc_gym.methods.rlcc.offline.bottleneck import BASE_NS, BUFFER_BYTES, LINE_BPS, PAYLOAD_SHARE, START_GAP_S
+from dc_gym.methods.rlcc.offline.on_lab import USUAL
 from dc_gym.records.results import Result, number
 from dc_gym.study import Claim, Criterion, Measure, Study, Variant, between, collect, less_than, more_than, series, theory
 

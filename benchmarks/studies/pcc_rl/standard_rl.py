@@ -2,7 +2,7 @@
 """PCC-RL's claim that standard algorithms fail on the task: PPO, SAC and DDPG against the analytic gradient (RL-CC's eq. 3).
 
 All of them train on the same flows of the fluid model: two, four and eight per bottleneck, which come and go. All flows share one
-policy, and the number of decisions is the same. Standard algorithms train with RLlib, eq. 3 with `dcgym rlcc train --ground
+policy, and the number of decisions is the same. Standard algorithms train with RLlib, eq. 3 with `method rlcc train --ground
 fluid`. Training is not on labs: NICs there run a table without randomness, and a standard algorithm explores.
 
 One criterion decides for all who masters the task. The policy runs alone on a bottleneck without exploration, with two to 128
@@ -24,9 +24,9 @@ import numpy as np
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
-from dc_gym.methods.rlcc import closed_loop
-from dc_gym.methods.rlcc.flows import FlowsConfig
-from dc_gym.methods.rlcc.train import CURVE_CSV
+from dc_gym.methods.rlcc.offline import closed_loop
+from dc_gym.methods.rlcc.offline.flows import FlowsConfig
+from dc_gym.methods.rlcc.offline.train import CURVE_CSV
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.records import fingerprint
@@ -110,12 +110,12 @@ class StandardTraining(trainings.Training):
 
 @dataclass(frozen=True, slots=True)
 class GradientTraining(StandardTraining):
-    """A training of eq. 3 by `dcgym rlcc train --ground fluid`. It takes seconds, and does not go on where it was stopped."""
+    """A training of eq. 3 by `method rlcc train --ground fluid`. It takes seconds, and does not go on where it was stopped."""
 
     def argv(self) -> list[str]:
         told = {"seed": self.seed, "updates": -(-self.steps // BATCH), "batch-size": BATCH, "learning-rate": LEARNING_RATE}
         options = [f"--{name}={value}" for name, value in told.items()]
-        return ["rlcc", "train", "--ground=fluid", f"--out={self.out}", "--quiet", f"--bottlenecks={LABS}", *options]
+        return ["method", "rlcc", "train", "--ground=fluid", f"--out={self.out}", "--quiet", f"--bottlenecks={LABS}", *options]
 
     def steps_so_far(self) -> int:
         if not self.policy.is_file():

@@ -18,7 +18,7 @@ import numpy as np
 from dc_gym.base.units import parse_time_ns
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.benchmarks.studies.rl_cc.common import name
-from dc_gym.methods.rlcc.scenario import open_loop_actions
+from dc_gym.methods.rlcc.offline.scenario import open_loop_actions
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import TablePolicy
 from dc_gym.records.results import Result

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table VI of RL-CC: the policy's actions in nine situations, by the previous state and the current one.
 
-The policies are the shipped ones, in the integers that a NIC computes (dc_gym/methods/rlcc/cells.py). `dcgym rlcc show` draws any
+The policies are the shipped ones, in the integers that a NIC computes (cells.py). `dcgym method rlcc explain` draws any
 other policy.
 """
 
@@ -14,8 +14,8 @@ from typing import Any
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.figures import kit, styles
-from dc_gym.methods.rlcc import cells
-from dc_gym.methods.rlcc.cells import STATES
+from dc_gym.methods.rlcc.offline import cells
+from dc_gym.methods.rlcc.offline.cells import STATES
 from dc_gym.nets import nic_policy, response
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, Variant, bounded, collect, less_than, more_than
 from dc_gym.study.model import StudyOptions

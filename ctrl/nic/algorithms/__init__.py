@@ -26,6 +26,7 @@ from dc_gym.ctrl.nic.algorithm import NIC_TIMES, SCALED, Algorithm, describe
 
 if TYPE_CHECKING:
     from dc_gym.ctrl.nic.reference import FloatReference
+    from dc_gym.nets.nic_kind import NicKindReference
 
 FOLDER = Path(__file__).resolve().parent
 SCALED_FOR_BPS = 100 * 10**9
@@ -70,8 +71,12 @@ def header_of(name: str) -> Path:
 
 
 @cache
-def reference_of(name: str) -> FloatReference | None:
-    """Returns the float reference of one of dc-gym's algorithms, or None if there is none."""
+def reference_of(name: str) -> FloatReference | NicKindReference | None:
+    """Returns the float reference of one of dc-gym's algorithms, that of a method first; None if there is none."""
+    from dc_gym.nets import nic_kind  # imports numpy
+
+    if (of_method := nic_kind.reference_of(name)) is not None:
+        return of_method
     folder = _folder_of(name)
     if not (folder / "reference.py").is_file():
         return None

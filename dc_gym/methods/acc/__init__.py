@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ACC's offline training. What runs in a switch is policy `acc` (dc_gym/envs/acc_agent.py)."""
+"""ACC's offline training. What runs in a switch is policy `acc` (dc_gym/methods/acc/agent.py)."""

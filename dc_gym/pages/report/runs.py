@@ -25,7 +25,7 @@ from dc_gym.records.results import Result
 from dc_gym.spec.experiment import NIC_POLICY_COPY, POLICY_COPY
 
 TITLES = ("name", "seed", "controller", "nic")  # keys of a spec in which runs of one scenario may differ
-ACTING = ("agents", "numpy")  # the parts of an environment that only runs of some controllers have
+ACTING = ("agents", "methods", "numpy")  # the parts of an environment that only runs of some controllers have
 TRANSPORTS = ("tcp", "rdma")  # follow from the controller, unless the spec says otherwise
 MOST_TOLD = 4  # most keys in a title
 HASHES, HASH_DIGITS = ("inputs", "fingerprint"), 8  # values shown as hashes, and their digits in a title

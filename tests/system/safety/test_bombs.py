@@ -104,7 +104,7 @@ def result(tmp_path: Path) -> results.Result:
 
 def test_a_policy_that_states_too_much(tmp_path: Path) -> None:
     bomb = npz_bomb(tmp_path / "policy.npz")
-    is_refused(command("rlcc", "show", bomb, "--out", tmp_path / "shown"), bomb)
+    is_refused(command("method", "rlcc", "explain", bomb, "--out", tmp_path / "shown"), bomb)
 
 
 def test_a_policy_with_another_compression_than_numpys_is_none(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_an_array_larger_than_its_place_in_the_archive_is_none(tmp_path: Path) -
     np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (1 << 36,)})
     with zipfile.ZipFile(tmp_path / "policy.npz", "w") as archive:
         archive.writestr("table.npy", head.getvalue() + bytes(80))
-    status, said = command("rlcc", "show", tmp_path / "policy.npz", "--out", tmp_path / "shown")
+    status, said = command("method", "rlcc", "explain", tmp_path / "policy.npz", "--out", tmp_path / "shown")
     assert status == 2 and said.count("\n") == 1 and "is not an .npz file" in said
 
 
@@ -216,7 +216,7 @@ TEXTS: dict[str, Callable[[Path], list[str | Path]]] = {
         spec_with(path, f'workload = {{ kind = "poisson", load = 0.5, distribution_file = "{path}" }}'),
     ],
     "plugin.py": lambda path: ["topology", spec_with(path, "", f'plugins = ["{path}"]')],
-    "template.toml": lambda path: ["acc", "train", "--template", path, "--out", path.parent / "out"],
+    "template.toml": lambda path: ["method", "acc", "train", "--template", path, "--out", path.parent / "out"],
 }
 
 

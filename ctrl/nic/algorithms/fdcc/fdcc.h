@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
  * FDCC as the thesis has it (fdcc.h): a network that remembers, 8 -> 16 -> LSTM of 16 -> 1 with weights of 8
- * bits. Its sizes are ours (nets/fdcc.py): the thesis does not give them.
+ * bits. Its sizes are ours (net.py): the thesis does not give them.
  */
 #ifndef DCGYM_FDCC_LSTM_H
 #define DCGYM_FDCC_LSTM_H

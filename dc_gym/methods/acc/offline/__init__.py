@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ACC's offline training. A run depends on none of it."""

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reward `acc`: that of ACC's agents (design 2 of the paper's appendix), over the ports of all switches."""
+
+from __future__ import annotations
+
+from dc_gym.envs import measures
+from dc_gym.envs.frame import Frame
+from dc_gym.envs.scene import Scene
+from dc_gym.methods.acc.template import step_worth
+
+
+def design_2(frame: Frame, scene: Scene) -> float:
+    """Returns the mean over the switch ports that sent in the step; 0 if none did."""
+    rows = scene.switch_rows
+    used = (frame.change("tx_bytes") / measures.carried_bytes(frame, scene))[rows]
+    worth = step_worth(frame.change("queue_byte_ns")[rows] / max(1, frame.elapsed_ns))
+    each = (0.7 * used + 0.3 * worth)[used > 0]
+    return float(each.mean()) if len(each) else 0.0

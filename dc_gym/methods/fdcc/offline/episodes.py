@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs flows of one policy in the fluid model, and records what each of them saw, did and earned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.methods.fdcc import net as fdcc
+from dc_gym.methods.fdcc.offline.actor import Actor, Floats32, Weights
+from dc_gym.methods.fdcc.offline.presets import FdccPreset, teacher
+from dc_gym.methods.fdcc.offline.telemetry_fluid import Incasts, Places, Signals, TelemetryFluid
+from dc_gym.nets.decision import Floats
+
+CENTRAL = 7
+"""Numbers of what critics see of a network and actors do not; the last one is the mean of all flows' latest actions."""
+
+
+class FlowPolicy(Protocol):
+    """A policy that flows decide by: a training's Actor, or a TablePolicy with the integers of a NIC."""
+
+    @property
+    def memory(self) -> int:
+        """The count of numbers that it stores for each flow."""
+
+    def step(self, inputs: Any, memory: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Returns outputs o [flows] for inputs [flows, 8], and the memory [flows, memory] after them."""
+
+
+class Flows:
+    """All flows of a model: their memories and latest actions, and the noise in what they do."""
+
+    def __init__(
+        self, incasts: Incasts, policy: FlowPolicy, random: np.random.Generator | None = None, noise: float = 0.0
+    ) -> None:
+        self.model, self.policy, self._random, self._noise = TelemetryFluid(incasts), policy, random, noise
+        self.shape = incasts.windows.shape
+        self.memory = np.zeros((incasts.windows.size, policy.memory), np.float32)
+        self.action = np.zeros(incasts.windows.size, np.float32)
+
+    def step(self) -> Decisions | None:
+        """Advances the model, and lets the flows decide that can."""
+        who = self.model.step()
+        common: Floats = np.zeros(0) if self._random is None else self._random.standard_normal((self.shape[0],))
+        if not len(who):
+            return None
+        seen = self.model.measure(who)
+        observed = observations(seen, self.action[who])
+        before = self.memory[who]
+        output, after = self.policy.step(observed, before)
+        action = np.asarray(output, np.float32)
+        if self._random is not None:
+            own = self._random.standard_normal(len(who)) + common[who // self.shape[1]]
+            action = np.clip(action + (self._noise * own).astype(np.float32), np.float32(-1), np.float32(1))
+        central = self._central(who)
+        window = self.model.windows.reshape(-1)[who]
+        self.memory[who], self.action[who] = after, action
+        central[:, -1] = self.action.reshape(self.shape).mean(axis=1)[who // self.shape[1]]
+        self.model.decide(who, fdcc.factor(action))
+        return Decisions(who, seen, observed, central, before, action, window)
+
+    def _central(self, who: Places) -> Floats32:
+        """Returns the critics' view of the flows' networks, before their decisions."""
+        model, net = self.model, who // self.shape[1]
+        count = model.incasts.count[net]
+        windows, enforced = model.windows.reshape(-1)[who], model.enforced()
+        rates = np.minimum(model.windows, enforced / (1.0 + model.queue[:, None])).sum(axis=1) + model.incasts.background
+        values = (
+            count,
+            windows * count,
+            windows * model.incasts.packets[net],
+            (enforced.sum(axis=1) / (1.0 - model.incasts.background))[net],
+            1.0 + model.queue[net],
+            np.maximum(rates, 2.0**-10)[net],
+        )
+        found = np.zeros((len(who), CENTRAL), np.float32)
+        found[:, :-1] = np.log2(np.stack(values, axis=1)) / fdcc.LOG_SPAN
+        return found
+
+
+def observations(seen: Signals, action: npt.NDArray[Any]) -> Floats32:
+    """Returns the network's inputs [flows, 8]."""
+    rates = (seen.rtt, seen.queue, seen.switch_rate, seen.goodput, seen.rtt_change, seen.queue_change, seen.ins_rate)
+    return np.asarray(fdcc.to_inputs(np.stack([*rates, action], axis=1)), np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The decisions of a step, one a row."""
+
+    who: Places
+    """The flows, counted through all networks."""
+    seen: Signals
+    observed: Floats32
+    """[rows, 8]: the policy's inputs."""
+    central: Floats32
+    memory: Floats32
+    action: Floats32
+    window: Floats
+    """In BDP, before the decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Decisions of flows, one a row; those of a flow follow one another."""
+
+    observed: Floats32
+    """[rows, 8]"""
+    central: Floats32
+    """[rows, CENTRAL]"""
+    memory: Floats32
+    """[rows, 32]: before the decision."""
+    action: Floats32
+    taught: Floats32
+    """The teacher's output for the same window."""
+    reward: Floats32
+    """The reward of what the flow measured at its next decision."""
+    place: npt.NDArray[np.int32]
+    """0 for a flow's first decision, then 1, ..."""
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+
+def play(
+    incasts: Incasts, weights: Weights, preset: FdccPreset, steps: int, random: np.random.Generator, noise: float
+) -> Streams:
+    """Runs an episode of this many steps. A flow's last decision has no reward, and is not among those returned."""
+    flows = Flows(incasts, Actor(weights), random, noise)
+    made = [each for each in (flows.step() for _ in range(steps)) if each is not None]
+    who = np.concatenate([each.who for each in made])
+    count = incasts.count[who // incasts.windows.shape[1]]
+    taught = teacher(np.concatenate([each.window for each in made]), count, preset.queue_per_root).astype(np.float32)
+    earned = preset.reward(_joined([each.seen for each in made]), count, preset.queue_per_root)
+    order = np.argsort(who, kind="stable")
+    who = who[order]
+    place = np.arange(len(who)) - np.searchsorted(who, who)
+    follows = np.flatnonzero(who[1:] == who[:-1])  # rows whose flow decides again
+
+    def rows(name: str) -> Any:
+        return np.concatenate([getattr(each, name) for each in made])[order][follows]
+
+    rewards = np.asarray(earned[order][follows + 1], np.float32)
+    return Streams(
+        observed=rows("observed"),
+        central=rows("central"),
+        memory=rows("memory"),
+        action=rows("action"),
+        taught=taught[order][follows],
+        reward=rewards,
+        place=place[follows].astype(np.int32),
+    )
+
+
+def _joined(seen: list[Signals]) -> Signals:
+    names = Signals.__slots__
+    return Signals(*(np.concatenate([getattr(each, name) for each in seen]) for name in names))

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The replay of FDCC's training: the last decisions of many flows, from which sequences of one flow each are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import AgentError
+from dc_gym.methods.fdcc.net import OBSERVATIONS
+from dc_gym.methods.fdcc.offline.episodes import CENTRAL, Streams
+from dc_gym.nets.lstm_cell import MEMORY
+
+Rows = npt.NDArray[np.intp]
+DRAWS = 1000
+"""Draws without enough sequences after which there are none."""
+
+
+class StreamReplay:
+    """A ring of decisions. When it is full, new ones take the place of the oldest."""
+
+    def __init__(self, capacity: int) -> None:
+        widths = {"observed": (len(OBSERVATIONS),), "central": (CENTRAL,), "memory": (MEMORY,)}
+        self._held = Streams(
+            *(
+                np.zeros((capacity, *widths.get(each.name, ())), np.int32 if each.name == "place" else np.float32)
+                for each in fields(Streams)
+            )
+        )
+        self.capacity, self.added = capacity, 0
+
+    def __len__(self) -> int:
+        return min(self.added, self.capacity)
+
+    def add(self, new: Streams) -> None:
+        """Adds decisions, in order."""
+        kept = min(len(new), self.capacity)
+        places = (self.added + np.arange(len(new) - kept, len(new))) % self.capacity
+        for each in fields(Streams):
+            getattr(self._held, each.name)[places] = getattr(new, each.name)[len(new) - kept :]
+        self.added += len(new)
+
+    def draw(self, random: np.random.Generator, count: int, length: int) -> Rows:
+        """Returns `count` sequences of `length` decisions of one flow each, as rows counted from the oldest one, [length,
+        count]."""
+        found = np.zeros(0, np.intp)
+        span = len(self) - length + 1
+        for _ in range(DRAWS):
+            if len(found) >= count or span < 1:
+                break
+            first = random.integers(span, size=2 * count)
+            whole = self._at("place", first + length - 1) - self._at("place", first) == length - 1
+            found = np.concatenate([found, first[whole]])
+        if len(found) < count:
+            raise AgentError(f"no flow decides {length} times in an episode; give more --steps")
+        return np.asarray(found[:count] + np.arange(length)[:, None])
+
+    def _at(self, name: str, rows: Rows) -> Any:
+        oldest = self.added - len(self)
+        return getattr(self._held, name)[(oldest + rows) % self.capacity]
+
+    def rows(self, rows: Rows) -> Streams:
+        """Returns the decisions of these rows, in arrays of their shape."""
+        return Streams(*(self._at(each.name, rows) for each in fields(Streams)))
+
+    def histories(self, rows: Rows, history: int) -> npt.NDArray[np.float32]:
+        """Returns the last `history` observations at these decisions, the newest first; zeros before a flow's first one.
+
+        [..., history * 8]
+        """
+        before = np.arange(history)
+        past = np.maximum(rows[..., None] - before, 0)
+        there = (self._at("place", rows)[..., None] >= before) & (rows[..., None] >= before)
+        found = np.where(there[..., None], self._at("observed", past), np.float32(0.0))
+        return np.asarray(found.reshape(*rows.shape, -1))
+
+    def arrays(self, prefix: str) -> dict[str, Any]:
+        """Returns everything in it as arrays by name."""
+        held = np.arange(len(self))
+        return {f"{prefix}{each.name}": self._at(each.name, held) for each in fields(Streams)}
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, Any], prefix: str, capacity: int) -> Self:
+        """Returns a replay with what `arrays` gave. Raises KeyError or AgentError if they are not those of one."""
+        made, found = cls(capacity), Streams(*(np.asarray(arrays[f"{prefix}{each.name}"]) for each in fields(Streams)))
+        for each in fields(Streams):
+            given, wanted = getattr(found, each.name), getattr(made._held, each.name)
+            if given.shape != (len(found), *wanted.shape[1:]) or given.dtype != wanted.dtype:
+                raise AgentError(f"its replay's {each.name} has the shape {given.shape} of {given.dtype}")
+        made.add(found)
+        return made

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A method is a plug-in: with its folder, its studies and its tests moved away, everything else works, and nothing names it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dc_gym.base import methods
+
+ROOT = Path(__file__).resolve().parent.parent
+STUDIES = ROOT / "benchmarks/studies"
+WITHOUT_MENTION = ("acc", "fdcc")
+"""Methods that no module outside of their own names."""
+FAST_TESTS = (
+    "tests/test_listing.py",
+    "tests/test_policy_file.py",
+    "tests/test_fingerprint.py::test_everything_that_decides_what_runs_is_in_the_fingerprint",
+    "tests/test_cli.py::test_each_line_of_an_example_parses_and_its_files_are_there",
+    "tests/envs/test_policies.py",
+)
+
+
+def tracked() -> list[Path]:
+    told = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return [path for name in told.split("\0") if name and os.path.lexists(path := ROOT / name)]
+
+
+def imported_by(path: Path, *, in_functions: bool = True) -> set[str]:
+    """Returns the modules of the project that a file imports."""
+    tree = ast.parse(path.read_text())
+    found = set[str]()
+    for node in ast.walk(tree) if in_functions else tree.body:
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+    return found
+
+
+def own_files(name: str) -> set[Path]:
+    """Returns the files of a method: its folder, its tests, and the studies that cannot be imported without it."""
+    folders = (ROOT / "dc_gym/methods" / name, ROOT / "tests" / name)
+    own = {path for path in tracked() if any(path.is_relative_to(folder) for folder in folders)}
+    files = [path for path in tracked() if path.suffix == ".py" and path.is_relative_to(STUDIES)]
+    studies = {path: imported_by(path, in_functions=False) for path in files}
+    gone = {f"dc_gym.methods.{name}"}
+    while more := {path for path, names in studies.items() if path not in own and begins(names, gone)}:
+        own |= more
+        gone |= {"dc_gym." + ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in more}
+    return own
+
+
+def begins(names: set[str], gone: set[str]) -> bool:
+    return any(name == each or name.startswith(f"{each}.") for name in names for each in gone)
+
+
+@pytest.fixture(params=WITHOUT_MENTION)
+def without(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A copy of the project without one method."""
+    own = own_files(request.param)
+    assert ROOT / "dc_gym/methods" / request.param / "method.py" in own
+    for path in tracked():
+        if path not in own:
+            copy = tmp_path / path.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy, follow_symlinks=False)
+    (tmp_path / "dc_gym/bin").symlink_to(ROOT / "dc_gym/bin")
+    yield tmp_path
+
+
+def run(folder: Path, *argv: str) -> str:
+    env = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, *argv], cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.long
+def test_without_a_method_contracts_lists_and_tests_hold(without: Path) -> None:
+    contracts = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+    assert "0 broken" in run(without, "-c", contracts)
+    assert "dctcp" in run(without, "-c", "import sys; from dc_gym.cli.main import main; sys.exit(main(['list']))")
+    said = run(without, "-c", "from dc_gym.base import methods; print(*methods.by_name())")
+    assert len(said.split()) == len(methods.by_name()) - 1
+    assert "passed" in run(without, "-m", "pytest", "-q", "-n", "0", "-m", "not lab and not long", *FAST_TESTS)
+
+
+@pytest.mark.parametrize("name", WITHOUT_MENTION)
+def test_nothing_outside_of_a_method_imports_it(name: str) -> None:
+    own = own_files(name)
+    others = [path for path in tracked() if path.suffix == ".py" and path not in own and not path.is_relative_to(STUDIES)]
+    wrong = [str(path) for path in others if begins(imported_by(path), {f"dc_gym.methods.{name}"})]
+    assert not wrong
+    core = [path for path in others if path.is_relative_to(ROOT / "dc_gym")]
+    assert len(core) > 100 and name in methods.by_name()
