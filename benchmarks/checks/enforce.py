@@ -106,7 +106,7 @@ def episode(session: Session, own_bps: Floats, draw: Draw) -> tuple[Floats, Floa
     """Returns, by host, the mean commanded and the mean arriving rate over the steps that count."""
     session.begin(seed=1)
     rates_bps = [draw(own_bps, step) for step in range(session.steps)]
-    frames = [session.step(each) for each in rates_bps]
+    frames = [session.step(commanded_bps) for commanded_bps in rates_bps]
     first, last = frames[SETTLE_STEPS - 1], frames[-1]
     # of each acting host, the row of the switch port through which its frames alone leave
     rows = [int(flow.rows[-1]) for flow in session.experiment.schedule.flows]
@@ -129,10 +129,10 @@ def bar_of(points: Sequence[RatePoint]) -> Check:
 
 def grouped(points: Sequence[RatePoint]) -> dict[tuple[int, str, str], list[RatePoint]]:
     """Returns the points by line rate, transport and way of changing rates."""
-    found: dict[tuple[int, str, str], list[RatePoint]] = {}
-    for each in points:
-        found.setdefault((each.line_bps, each.transport, each.changes), []).append(each)
-    return found
+    by_setting: dict[tuple[int, str, str], list[RatePoint]] = {}
+    for point in points:
+        by_setting.setdefault((point.line_bps, point.transport, point.changes), []).append(point)
+    return by_setting
 
 
 def checks() -> Iterator[Check]:
@@ -158,9 +158,9 @@ def draw_figure(points: Sequence[RatePoint], path: Path) -> None:
         figure = kit.new_figure(10, 3.6)
         panels = dict(zip(CHANGES, figure.subplots(1, len(CHANGES), sharey=True), strict=True))
         for (line_bps, transport, changes), mine in grouped(points).items():
-            at = [each.commanded_bps for each in mine], [100 * each.error for each in mine]
+            rates_bps, errors_percent = [point.commanded_bps for point in mine], [100 * point.error for point in mine]
             look = {"color": colors[line_bps], "label": f"{quantity(line_bps, 'bps')}, {transport.upper()}"}
-            panels[changes].plot(*at, markers[transport], fillstyle="none", markersize=6, **look)
+            panels[changes].plot(rates_bps, errors_percent, markers[transport], fillstyle="none", markersize=6, **look)
         for changes, axes in panels.items():
             axes.axhspan(-100 * TOLERANCE, 100 * TOLERANCE, color="0.93")
             axes.axhline(0, color="0.6", linewidth=0.8)

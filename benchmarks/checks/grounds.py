@@ -127,11 +127,11 @@ def run_here(folder: Path) -> None:
         name = f"{case}-{links}"
         try:
             fit = run_fit(spec.load(folder / f"{case}.toml", ["ground=host", f"host.links={links}"]), folder / name)
-            told = "fit" if fit else "unfit"
+            outcome = "fit" if fit else "unfit"
         except TestbedError as error:
-            told = str(error)
+            outcome = str(error)
             (folder / f"{name}.failed").write_text(f"{error}\n")
-        say(f"{name}: {told}", flush=True)
+        say(f"{name}: {outcome}", flush=True)
 
 
 def run_fit(experiment: spec.Spec, out: Path) -> bool:
@@ -166,10 +166,10 @@ def owner_checks(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Ch
 def dumbbell_checks(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
     mbps, mean = seen["lab"].goodput_mbps, seen["lab"].mean
     far, long = GOODPUT_TOLERANCE * mbps, max(QUEUE_TOLERANCE * mean, 1.0)
-    asked = f"{mbps:.3f} +- {GOODPUT_TOLERANCE:.0%}", f"{mean:.2f}, to a packet or {QUEUE_TOLERANCE:.0%}"
+    near_mbps, near_mean = f"{mbps:.3f} +- {GOODPUT_TOLERANCE:.0%}", f"{mean:.2f}, to a packet or {QUEUE_TOLERANCE:.0%}"
     bounds: list[Bound] = [
-        ("goodput", asked[0], "goodput_mbps", "Mbit/s", mbps - far, mbps + far),
-        ("mean queue", asked[1], "mean", "packets", mean - long, mean + long),
+        ("goodput", near_mbps, "goodput_mbps", "Mbit/s", mbps - far, mbps + far),
+        ("mean queue", near_mean, "mean", "packets", mean - long, mean + long),
     ]
     yield from _host_checks("dumbbell", dict.fromkeys(VARIANTS["dumbbell"], bounds), seen, failures)
 

@@ -63,7 +63,7 @@ class LinkCase:
         return sorted([*times, self.end_ns]) if self.stop_ns is None else []
 
     def job(self) -> dict[str, Any]:
-        sent = [(each.t_ns, sender, each.length, each.ect + 2 * each.asks, each.seq) for sender, each in self.frames]
+        sent = [(frame.t_ns, sender, frame.length, frame.ect + 2 * frame.asks, frame.seq) for sender, frame in self.frames]
         looks = self.sample_times if self.stop_ns is None else [self.stop_ns]
         rows = [row for row in sent if self.stop_ns is None or row[0] <= self.stop_ns]
         rows = sorted([*rows, *[(t_ns, 0, 0, 0, 0) for t_ns in looks]], key=lambda row: (row[0], not row[2]))
@@ -73,7 +73,7 @@ class LinkCase:
 
 
 def grid(rate: int, hops: int) -> Iterator[LinkCase]:
-    return (grid_case(rate, *each, hops) for each in product(DELAYS_NS, SIZES, PATTERNS))
+    return (grid_case(rate, *setting, hops) for setting in product(DELAYS_NS, SIZES, PATTERNS))
 
 
 def grid_case(rate: int, delay: int, size: str, pattern: str, hops: int) -> LinkCase:

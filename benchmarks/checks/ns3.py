@@ -93,14 +93,14 @@ def run_pairs(
     path: Path, folder: Path, settings: Sequence[str] = (), pairs: int = PAIRS, options: Sequence[str] = ()
 ) -> list[Pair]:
     """Runs the experiment of a spec file in both, `pairs` times; `options` are ns-3's."""
-    lab_spec, program, peer_folder, made = spec.load(path, settings), ns3.ensure(), folder / "peer", []
+    lab_spec, program, peer_folder, done = spec.load(path, settings), ns3.ensure(), folder / "peer", []
     peer_folder.mkdir(exist_ok=True)
     files.write(peer_folder, Experiment.of(lab_spec))
     for number in range(pairs):
         peer_first = ns3.run(program, peer_folder, lab_spec.time.duration_ns, options) if number % 2 else None
         result, cost = meter.run_spec(path, folder / f"{path.stem}-{len(settings)}-{number}", settings)
-        made.append(Pair(result, cost, peer_first or ns3.run(program, peer_folder, lab_spec.time.duration_ns, options)))
-    return made
+        done.append(Pair(result, cost, peer_first or ns3.run(program, peer_folder, lab_spec.time.duration_ns, options)))
+    return done
 
 
 def speed_checks(pairs: Sequence[Pair], traffic_share: float, whole_share: float) -> Iterator[Check]:

@@ -118,7 +118,7 @@ def slowdown_checks(size: npt.NDArray[np.int64], found: Mapping[str, Floats]) ->
     yield Check(f"unfinished of {len(size)} flows", "0", words, not any(unfinished.values()))
     bin_of_flow = np.searchsorted(list(BINS.values()), size)
     in_bins = {who: [values[bin_of_flow == number] for number in range(len(BINS))] for who, values in found.items()}
-    by_bin = {who: [(np.nanmean(each), np.nanpercentile(each, 99)) for each in bins] for who, bins in in_bins.items()}
+    by_bin = {who: [(np.nanmean(values), np.nanpercentile(values, 99)) for values in bins] for who, bins in in_bins.items()}
     required = f"{ACKED}: within {EXPLAINED[0]:.0%} / {EXPLAINED[1]:.0%} of the lab's"
     for number, name in enumerate(BINS):
         of_bin = {who: bins[number] for who, bins in by_bin.items()}

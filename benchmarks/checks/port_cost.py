@@ -247,8 +247,9 @@ def hop_cost(load: Load, variant: Variant, done: Sequence[tuple[Trial, TrialWork
     feature = [(statistics.median(works.feature) - bare) / (frames * SWITCHES) for _, works in mine]
     base = [(statistics.median(works.base) - bare) / (frames * SWITCHES) for _, works in mine]
     single = [one / other for one, other in zip(feature, base, strict=True)]
+    # a ratio below 0: noise exceeds the work
     products = [one * swapped for one, swapped in zip(single[::2], single[1::2], strict=True)]
-    ratio = median_of([math.copysign(math.sqrt(abs(each)), each) for each in products])  # below 0: noise exceeds the work
+    ratio = median_of([math.copysign(math.sqrt(abs(product)), product) for product in products])
     counters = mine[0][1].counters[mine[0][0].sides.index(variant)]
     marks = counters["marks"] / counters["hops"]
     return HopCost(load, variant, statistics.median(feature), statistics.median(base), ratio, unit, marks)
