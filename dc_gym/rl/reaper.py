@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dc_gym.base.interpreter import python
+from dc_gym.base.package import PACKAGE
 from dc_gym.base.process_bound import this_process, unshared
 
 DONE, ALONE = b"done\n", b"alone\n"
@@ -67,8 +68,7 @@ def watching(folder: Path) -> Iterator[Reaper]:
     """Starts a reaper. If this process dies while the context is open, all processes with an open file below `folder` are
     killed."""
     argv = python("-m", "dc_gym.rl.reaper", str(folder), str(os.getpid()))
-    path = str(Path(__file__).resolve().parents[2])
-    owner, env = this_process(), {**os.environ, "PYTHONPATH": path}
+    owner, env = this_process(), {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
     with unshared() as keep:
         process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, bufsize=0, start_new_session=True, env=env
