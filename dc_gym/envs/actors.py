@@ -21,11 +21,11 @@ from dc_gym.envs.agent_observation import AgentObserver, observer_of
 from dc_gym.envs.agents import CENTRAL, AgentRows, divide
 from dc_gym.envs.file_policy import FilePolicy
 from dc_gym.envs.frame import Frame
-from dc_gym.envs.multi_agent import View
 from dc_gym.envs.observation import Vector
 from dc_gym.envs.policies import Policy, PolicyContext
 from dc_gym.envs.policy_selection import policy_of
 from dc_gym.envs.reward import WeightedReward
+from dc_gym.envs.view import View
 from dc_gym.spec import AgentSpec
 from dc_gym.topologies.ecmp import draw
 

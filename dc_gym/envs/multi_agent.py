@@ -11,7 +11,7 @@ so that one policy can serve all. Switches do so where they have equally many po
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,13 @@ from dc_gym.envs.agent_observation import observer_of
 from dc_gym.envs.agents import CENTRAL, HOSTS, divide
 from dc_gym.envs.env import Seeds, as_spec
 from dc_gym.envs.episode import EpisodeTracker
-from dc_gym.envs.frame import WAITING, Bools, FlowInfo, Frame, Rows
+from dc_gym.envs.frame import Frame
 from dc_gym.envs.gymnasium_parts import Copied
 from dc_gym.envs.observation import Vector
-from dc_gym.envs.scene import Scene
 from dc_gym.envs.session import Session
 from dc_gym.envs.totals import metrics
 from dc_gym.envs.turn import Turn, in_turn
+from dc_gym.envs.view import View
 from dc_gym.spec import Spec
 
 REWARDS = ("shared", "own")
@@ -39,80 +39,6 @@ NETWORK = "network"
 """The key of an agent's info that holds the info of the whole network."""
 SUMS = ("switch_queue_bytes_mean", "host_queue_bytes_mean")
 """Metrics that have no meaning for one agent."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class View:
-    """One agent's view of a network: the ports where it sets something, the flows that cross them, and all ports of those flows.
-
-    A host's view has the port that leads to it, too, and of all rates only its own.
-    """
-
-    scene: Scene
-    info: FlowInfo
-    ports: Bools
-    """[ports]"""
-    flows: Bools
-    """[flows]"""
-    hosts: slice
-    """The places of its hosts among those of the scene."""
-
-    @classmethod
-    def of(cls, scene: Scene, info: FlowInfo, rows: Rows) -> View:
-        """Returns the view of an agent that sets something at some ports.
-
-        Args:
-            scene: The scene of the network.
-            info: The flows of the episode.
-            rows: The agent's ports.
-        """
-        ports = np.zeros(len(scene.ports), bool)
-        ports[rows] = True
-        if scene.is_switch[rows].any():
-            flows = np.zeros(len(info), bool)
-            flows[info.switch_flows[ports[info.switch_rows]]] = True
-            return cls(scene, info, ports, flows, slice(0, len(scene.hosts)))
-        (row,) = rows.tolist()
-        place = int(np.flatnonzero(scene.host_row == row)[0])
-        flows = info.host == place
-        ports[scene.peer_row[row]] = True
-        ports[info.switch_rows[flows[info.switch_flows]]] = True
-        here = slice(place, place + 1)
-        own = replace(
-            scene,
-            hosts=scene.hosts[here],
-            host_row=scene.host_row[here],
-            senders=scene.senders[here],
-            floor_bps=scene.floor_bps[here],
-        )
-        return cls(own, replace(info, host_row=own.host_row), ports, flows, here)
-
-    def frame(self, frame: Frame) -> Frame:
-        """Returns the same step as if there were nothing else: other ports are empty, and other flows wait."""
-        cells, before = (np.where(self.ports[:, None], each, np.uint64(0)) for each in (frame.cells, frame.before))
-        classes, was = frame.class_cells, frame.class_before
-        if len(classes):
-            own = self.ports[self.scene.classes.port]
-            classes, was = (np.where(own[:, None], each, np.uint64(0)) for each in (classes, was))
-        return replace(
-            frame,
-            cells=cells,
-            before=before,
-            flows=self._flows(frame.flows),
-            flows_before=self._flows(frame.flows_before),
-            wanted_bps=frame.wanted_bps[self.hosts],
-            in_force_bps=frame.in_force_bps[self.hosts],
-            enforced_bps=frame.enforced_bps[self.hosts],
-            info=self.info,
-            class_cells=classes,
-            class_before=was,
-        )
-
-    def _flows(self, flows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-        own = np.zeros_like(flows)
-        own["status"], own["start_ns"], own["end_ns"] = WAITING, -1, -1
-        own[self.flows] = flows[self.flows]
-        return own
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Place, Quantity
 from dc_gym.envs.action import Action
 from dc_gym.envs.agent_observation import HostObserver, PortObserver, observer_of
 from dc_gym.envs.agents import AGENTS, NETWORK, divide
-from dc_gym.envs.multi_agent import Agents, View
+from dc_gym.envs.multi_agent import Agents
 from dc_gym.envs.reward import WeightedReward
 from dc_gym.envs.scene import Scene, flow_info
+from dc_gym.envs.view import View
 from dc_gym.grounds.experiment import Experiment
 from tests.envs.made import CLASSES, ROWS, RUNNING, STEP, cells, class_cells, experiment, flows, frame, random_frame, scene
 

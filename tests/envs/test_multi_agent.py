@@ -10,9 +10,10 @@ import pytest
 from dc_gym.base.errors import AgentError, MachineError
 from dc_gym.envs.agent_observation import HostObserver
 from dc_gym.envs.env import DataCenterEnv
-from dc_gym.envs.multi_agent import Agents, View
+from dc_gym.envs.multi_agent import Agents
 from dc_gym.envs.registration import SPECS
 from dc_gym.envs.reward import WeightedReward
+from dc_gym.envs.view import View
 from tests.envs.made import RUNNING, cells, flows, frame, scene
 
 SPEC = SPECS["dcgym/Dumbbell10m-v0"] | {"agent": {"interval": "1ms"}}
