@@ -280,7 +280,7 @@ def _add_train(commands: Any) -> None:
     summary = "train a policy in labs with RLlib (extra `rl`); again with --resume, it goes on where it stopped"
     example = "dcgym train examples/dumbbell.toml --algo PPO --steps 200000 --out results/ppo"
     example += "\n  dcgym train --agents flows --algo PPO --steps 250000 --out results/flows"
-    parser = _add(commands, "train", summary, example, _delegate("dc_gym.rl.train"))
+    parser = _add(commands, "train", summary, example, _delegate("dc_gym.cli.train"))
     _add_spec(parser, f"{SPEC}; none with --agents flows", optional=True)
     algo = "PPO, APPO, SAC, DQN, DDPG, TD3, REINFORCE, or your own as module:Class or file.py:Class"
     parser.add_argument("--algo", default="PPO", metavar="NAME", help=f"{algo} (default: %(default)s)")

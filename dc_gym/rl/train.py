@@ -29,8 +29,6 @@ from dc_gym.base.readable import number, quantity
 from dc_gym.base.terminal import say
 from dc_gym.rl import checkpoints, ray_session, user_errors
 
-FLOWS = "flows"
-"""The value of --agents for flows of a NIC (dc_gym/rl/flow_task.py)."""
 OPTIONS = ("preset", "steps", "labs", "runners", "seed", "levels", "policies")
 """The command's options that are settings of every training."""
 EVALUATIONS = ("iteration", "steps", "spec", "seed", "return", "episode_steps")
@@ -70,18 +68,11 @@ class TrainingRequest:
 
 def main(args: Namespace, progress: Progress) -> int:
     """Runs `dcgym train`."""
-    _check_words(args)
-    for checkpoint in checkpoints.find(args.out)[-1:] if args.resume else ():
-        for line in checkpoints.require_trusted(checkpoint, trust=args.trust):
-            progress.announce(line)
-    if not args.address:
-        ray_cluster.protect()
-    ray_session.require()
+    if not args.spec:
+        raise UsageError("SPEC is missing; give a TOML file, or --agents flows, which needs none")
+    prepare(args, progress)
     from dc_gym.envs.session import external
     from dc_gym.rl import environment
-
-    if args.agents == FLOWS:
-        return _train_flows(args, progress)
 
     def load(path: Path, overrides: Sequence[str] = ()) -> specs.Spec:
         return external(specs.load(path, overrides, trust=args.trust, say=progress.announce))
@@ -97,28 +88,14 @@ def main(args: Namespace, progress: Progress) -> int:
     return 0
 
 
-def _check_words(args: Namespace) -> None:
-    """Raises UsageError for a spec where there is to be none, or the other way round."""
-    spec = str(args.spec) if args.spec else ""
-    if args.agents == FLOWS and spec:
-        raise UsageError(f"SPEC {spec}: --agents flows trains on RL-CC's fluid model; leave SPEC out")
-    if args.agents != FLOWS and not spec:
-        raise UsageError("SPEC is missing; give a TOML file, or --agents flows, which needs none")
-
-
-def _train_flows(args: Namespace, progress: Progress) -> int:
-    """Runs `dcgym train --agents flows`."""
-    from dc_gym.methods.rlcc.offline.flows import FlowsConfig
-    from dc_gym.rl import flow_task
-
-    if args.evaluate:
-        raise UsageError(f"--evaluate {args.evaluate[0]}: is for specs; flows are evaluated in the closed loop of the model")
-    flow_task.check(args.algo, args.overrides)
-    options = {name: getattr(args, name) for name in OPTIONS}
-    again = resume.command(args)
-    request = TrainingRequest(FlowsConfig(), args.algo, args.out, args.config, options, {}, args.resume, args.address, again)
-    say(run(request, progress, flow_task.register))
-    return 0
+def prepare(args: Namespace, progress: Progress) -> None:
+    """Checks the checkpoint from which a training goes on, and that Ray can be used."""
+    for checkpoint in checkpoints.find(args.out)[-1:] if args.resume else ():
+        for line in checkpoints.require_trusted(checkpoint, trust=args.trust):
+            progress.announce(line)
+    if not args.address:
+        ray_cluster.protect()
+    ray_session.require()
 
 
 def run(request: TrainingRequest, progress: Progress, register: Any) -> Path:
