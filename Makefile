@@ -160,7 +160,7 @@ $(BIN)/vm-init: dc_gym/grounds/host/vm_init.c | $(BIN)
 	$(call link,$<)
 
 $(BIN)/vm-launch: dc_gym/grounds/host/vm_launch.c $(KERNEL)/seccomp_filter.h | $(BIN)
-	$(call link,$<)
+	$(call link,-I$(KERNEL) $<)
 
 MONITOR_HEADERS := $(wildcard $(MONITORS)/*.h $(DAEMON)/*.h) $(KERNEL)/drivers/lab.h
 PROGRAM := $(addprefix $(DAEMON)/,program.c options.c)

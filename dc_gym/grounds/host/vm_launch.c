@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../../kernel/seccomp_filter.h"
+#include "seccomp_filter.h"
 
 #define EXIT_CANNOT_LAUNCH 125
 #define SYS_FCHMODAT2      452 /* Linux 6.6 */
