@@ -153,7 +153,7 @@ def _by_folder(patterns: tuple[str, ...]) -> dict[str, str]:
 
 
 def _folder(pattern: str) -> str:
-    return pattern.split("/")[0] if "/" in pattern else "dc_gym"
+    return "/".join(pattern.split("/")[:-1][:2]) or "dc_gym"
 
 
 def _digest(patterns: Iterable[str]) -> str:
