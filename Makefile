@@ -22,7 +22,7 @@ CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 NIC_ALGORITHMS := $(basename $(notdir $(wildcard dc_gym/ctrl/nic/algorithms/*/*.h)))
 PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch lab-hand qmon capd agentd hostd eventd tgen linkprobe vm-init vm-launch nicd cctest libsteps.so) \
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o nic-$(name).native cctest-$(name).bpf.o))
-C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/methods/*/bench/*.[ch] dc_gym/envs/native/*.[ch] dc_gym/grounds/host/*.[ch] tests/c/*.[ch] tests/*.c tests/faults/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
+C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/methods/*/bench/*.[ch] dc_gym/learn/native/*.[ch] dc_gym/run/grounds/host/*.[ch] tests/c/*.[ch] tests/*.c tests/faults/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
 
 .PHONY: setup demo test test-all test-rl bench fuzz lint format lock docs pictures programs kernel openvswitch wheel image vm-image clean
 
@@ -44,7 +44,7 @@ test-all: setup
 	@$(MAKE) --no-print-directory lint
 	@scripts/packages.sh qemu-system-x86 chromium iperf3 libns3-dev tcpdump
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[dev,rl,distil]'
-	$(PYTHON) -c "from dc_gym.grounds.host import vm; from dc_gym.base.progress import Quiet; vm.prepare(Quiet())"
+	$(PYTHON) -c "from dc_gym.run.grounds.host import vm; from dc_gym.base.progress import Quiet; vm.prepare(Quiet())"
 	$(PYTHON) scripts/wheel.py --no-source build/wheel
 	DCGYM_REQUIRE_RL=1 $(PYTHON) -m pytest $(PYTEST)
 
@@ -156,10 +156,10 @@ LAUNCH := $(addprefix $(KERNEL)/,launch.c confine.c)
 $(BIN)/lab-launch: $(LAUNCH) $(addprefix $(KERNEL)/,confine.h seccomp_filter.h) | $(BIN)
 	$(call link,$(LAUNCH))
 
-$(BIN)/vm-init: dc_gym/grounds/host/vm_init.c | $(BIN)
+$(BIN)/vm-init: dc_gym/run/grounds/host/vm_init.c | $(BIN)
 	$(call link,$<)
 
-$(BIN)/vm-launch: dc_gym/grounds/host/vm_launch.c $(KERNEL)/seccomp_filter.h | $(BIN)
+$(BIN)/vm-launch: dc_gym/run/grounds/host/vm_launch.c $(KERNEL)/seccomp_filter.h | $(BIN)
 	$(call link,-I$(KERNEL) $<)
 
 MONITOR_HEADERS := $(wildcard $(MONITORS)/*.h $(DAEMON)/*.h) $(KERNEL)/drivers/lab.h
@@ -194,8 +194,8 @@ $(BIN)/tgen: $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h $(NIC)/*.h) $(KERNEL)/drivers
 	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(TGEN_FOLDER) -I$(NIC) -I$(KERNEL)/drivers $(TGEN))
 
 # Python loads this one. It has no libc of its own and names none: the symbols are those of Python's, whichever that is.
-STEPS := $(wildcard dc_gym/envs/native/*.c)
-STEPS_HEADERS := $(wildcard dc_gym/envs/native/*.h) $(MONITORS)/state_matrix.h $(KERNEL)/drivers/lab.h $(KERNEL)/hand.h
+STEPS := $(wildcard dc_gym/learn/native/*.c)
+STEPS_HEADERS := $(wildcard dc_gym/learn/native/*.h) $(MONITORS)/state_matrix.h $(KERNEL)/drivers/lab.h $(KERNEL)/hand.h
 $(BIN)/libsteps.so: $(STEPS) $(STEPS_HEADERS) | $(BIN)
 	@echo "cc     $@"
 	$(Q)$(CC) $(CFLAGS) -fPIC -shared -nostdlib -fno-stack-protector -ffp-contract=off -I$(MONITORS) -I$(KERNEL)/drivers -I$(KERNEL) \
@@ -243,7 +243,7 @@ $(BIN)/nic-%.native: $(NIC)/native.c $(NIC)/native.ld $(NIC)/shim.bpf.c $(NIC_HE
 		&& objcopy -O binary $@.$$$$.elf $@.$$$$ && rm -f $@.$$$$.elf && chmod 644 $@.$$$$ && mv -f $@.$$$$ $@
 
 SOURCES := $(addprefix $(KERNEL)/,init.c boot_file.c boot_file.h hand.c launch.c confine.c confine.h seccomp_filter.h drivers/lab.h drivers/nic_native.h drivers/lab_int.h) $(QMON) $(CAPD) $(EVENTD) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
-	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld $(NIC)/algorithms/*/*.h) dc_gym/benchmarks/checks/linkprobe.c $(wildcard dc_gym/grounds/host/*.c) \
+	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld $(NIC)/algorithms/*/*.h) dc_gym/benchmarks/checks/linkprobe.c $(wildcard dc_gym/run/grounds/host/*.c) \
 	$(STEPS) $(STEPS_HEADERS)
 $(BIN)/sources.sha256: $(PROGRAMS) dc_gym/base/behaviour.py
 	@cd dc_gym && PYTHONPATH=.. $(ANY_PYTHON) -P -m dc_gym.base.behaviour $(patsubst dc_gym/%,%,$(sort $(SOURCES))) > bin/sources.$$$$ && chmod 644 bin/sources.$$$$ && mv -f bin/sources.$$$$ bin/sources.sha256

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The registry of policies, with the keys that they declare for the spec's [controller]. Those of methods are in it from the
-start; dc_gym/envs/policies.py and plug-ins add others."""
+start; dc_gym/run/agent/policies.py and plug-ins add others."""
 
 from __future__ import annotations
 

@@ -24,12 +24,12 @@ from dc_gym.base import interpreter
 from dc_gym.base.errors import SpecError, TestbedError
 from dc_gym.base.progress import Quiet, short_time
 from dc_gym.base.terminal import say
-from dc_gym.figures import curves, kit, learning, pauses, sweep_figure
-from dc_gym.figures import timeline as one_run
-from dc_gym.records import learning_curve
-from dc_gym.records.results import Result, load_result
-from dc_gym.sweep import cpus, grid, local, run_grid, summary
-from dc_gym.sweep.state import RunState
+from dc_gym.results import learning_curve
+from dc_gym.results.figures import curves, kit, learning, pauses, sweep_figure
+from dc_gym.results.figures import timeline as one_run
+from dc_gym.results.results import Result, load_result
+from dc_gym.run.sweep import cpus, grid, local, run_grid, summary
+from dc_gym.run.sweep.state import RunState
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

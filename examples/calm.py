@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A feature and a reward as plug-ins: queues that stand, and queues that move."""
 
-from dc_gym.envs import observation, reward
-from dc_gym.envs.frame import Floats, Frame
-from dc_gym.envs.scene import Scene
+from dc_gym.run.agent import observation, reward
+from dc_gym.run.agent.frame import Floats, Frame
+from dc_gym.run.agent.scene import Scene
 
 
 def standing(frame: Frame, scene: Scene) -> Floats:

@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.envs.dense_policy import policy_of
+from dc_gym.learn.dense_policy import policy_of
 
 Floats = npt.NDArray[np.float64]
 LEAST_DEVIATION = 0.02
@@ -24,7 +24,7 @@ LEAST_DEVIATION = 0.02
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--env", default="dc_gym.envs:dcgym/Dumbbell10m-v0", help="id of the environment")
+    parser.add_argument("--env", default="dc_gym.learn:dcgym/Dumbbell10m-v0", help="id of the environment")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="changes the spec")
     parser.add_argument("--generations", type=int, default=20, help="generations of nets (default: %(default)s)")
     parser.add_argument("--nets", type=int, default=16, help="nets of a generation, a multiple of --labs (default: %(default)s)")

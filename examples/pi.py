@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dc_gym.base.key import NUMBER, key
-from dc_gym.envs import policies
-from dc_gym.envs.frame import Floats, Frame
-from dc_gym.envs.observation import Vector
-from dc_gym.envs.policies import PolicyContext
+from dc_gym.run.agent import policies
+from dc_gym.run.agent.frame import Floats, Frame
+from dc_gym.run.agent.observation import Vector
+from dc_gym.run.agent.policies import PolicyContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

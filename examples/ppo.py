@@ -19,7 +19,7 @@ from torch.distributions import Normal
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--env", default="dc_gym.envs:dcgym/Dumbbell10m-v0", help="id of the environment")
+    parser.add_argument("--env", default="dc_gym.learn:dcgym/Dumbbell10m-v0", help="id of the environment")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="changes the spec")
     parser.add_argument("--steps", type=int, default=100_000, help="steps over all labs (default: %(default)s)")
     parser.add_argument("--labs", type=int, default=8, help="labs in the vector (default: %(default)s)")

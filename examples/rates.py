@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A study of one's own: how DCTCP's queue depends on the rate of a link. `dcgym study run examples/rates.py`"""
 
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import Claim, Measure, Study, Variant, below
 
 QUEUE = Measure("queue_bytes", "mean queue (kB)", 1e-3)

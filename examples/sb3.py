@@ -17,13 +17,13 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import SubprocVecEnv
 from torch import nn
 
-from dc_gym.envs.dense_policy import policy_of
+from dc_gym.learn.dense_policy import policy_of
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--algo", choices=("PPO", "SAC"), default="PPO", help="the algorithm (default: %(default)s)")
-    parser.add_argument("--env", default="dc_gym.envs:dcgym/Dumbbell10m-v0", help="id of the environment")
+    parser.add_argument("--env", default="dc_gym.learn:dcgym/Dumbbell10m-v0", help="id of the environment")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="changes the spec")
     parser.add_argument("--steps", type=int, default=40_000, help="steps over all labs (default: %(default)s)")
     parser.add_argument("--labs", type=int, default=2, help="processes with a lab each (default: %(default)s)")

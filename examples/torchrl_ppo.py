@@ -20,12 +20,12 @@ from torchrl.modules import MLP, ProbabilisticActor, TanhNormal, ValueOperator
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
-from dc_gym.envs.dense_policy import policy_of
+from dc_gym.learn.dense_policy import policy_of
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--env", default="dc_gym.envs:dcgym/Dumbbell10m-v0", help="id of the environment")
+    parser.add_argument("--env", default="dc_gym.learn:dcgym/Dumbbell10m-v0", help="id of the environment")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="changes the spec")
     parser.add_argument("--steps", type=int, default=40_000, help="steps of the lab (default: %(default)s)")
     parser.add_argument("--rollout", type=int, default=1000, help="steps before an update (default: %(default)s)")

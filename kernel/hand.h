@@ -9,7 +9,7 @@
  * HAND_GO_ON: then a list lies at HAND_AT, which is carried out in its order. The first call that fails is
  * the last, unless it may fail.
  *
- * grounds/hand.py is the other side.
+ * run/grounds/hand.py is the other side.
  */
 #ifndef HAND_H
 #define HAND_H

@@ -294,7 +294,7 @@ class Commands:
         return number + 2
 
     def end(self, code: int) -> None:
-        """Ends the episode under way on a real clock, at its next step, with this code of `dc_gym.grounds.guest.plan`."""
+        """Ends the episode under way on a real clock, at its next step, with this code of `dc_gym.run.plan.plan`."""
         self._end[0] = code
 
     @property

@@ -29,10 +29,10 @@ from matplotlib.lines import Line2D
 
 from dc_gym.base.progress import Quiet
 from dc_gym.base.spelling import unknown
-from dc_gym.figures import curves, kit, sweep_figure
-from dc_gym.figures.sweep_figure import Axis, Curve, CurvePoint, Sheet
-from dc_gym.records.results import load_result
-from dc_gym.sweep import cpus, grid, local, run_grid
+from dc_gym.results.figures import curves, kit, sweep_figure
+from dc_gym.results.figures.sweep_figure import Axis, Curve, CurvePoint, Sheet
+from dc_gym.results.results import load_result
+from dc_gym.run.sweep import cpus, grid, local, run_grid
 
 ROOT = Path(__file__).resolve().parent.parent
 LABS = ROOT / "docs" / "labs"

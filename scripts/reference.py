@@ -22,14 +22,14 @@ from dc_gym.base.amount import write
 from dc_gym.base.key import COUNT, default_of, fields_by_key, own_fields
 from dc_gym.base.registry import Entry
 from dc_gym.base.units import FRAME_BYTES, format_rate, format_size, format_time
+from dc_gym.cli.conformance import report
 from dc_gym.cli.list import FILES, columns_of, told_of
 from dc_gym.cli.schema import schema, to_json
-from dc_gym.conformance import report
 from dc_gym.ctrl import controllers
-from dc_gym.envs import reward
-from dc_gym.metrics.names import FORMULAS
-from dc_gym.pages.markdown import table
-from dc_gym.records.folder import CONTENTS
+from dc_gym.results.folder import CONTENTS
+from dc_gym.results.metrics.names import FORMULAS
+from dc_gym.results.pages.markdown import table
+from dc_gym.run.agent import reward
 from dc_gym.spec.events import EventSpec
 from dc_gym.spec.experiment import SECTIONS
 from dc_gym.topologies import marking, presets, qdiscs

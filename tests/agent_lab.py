@@ -23,7 +23,7 @@ from dc_gym.base import record_file
 from dc_gym.ctrl import actuators
 from dc_gym.ctrl.actuators import Bounds
 from dc_gym.ctrl.actuators.selection import ActuatedPort
-from dc_gym.grounds import actuation, inputs
+from dc_gym.run.plan import actuation, inputs
 from dc_gym.topologies.graph import Queue
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.cables import CableEnd

@@ -21,11 +21,11 @@ from readers import READERS, accepted
 
 from dc_gym import spec
 from dc_gym.base import record_file
-from dc_gym.envs.registration import SPECS
-from dc_gym.envs.session import external
-from dc_gym.grounds import actuation, changes, inputs
-from dc_gym.grounds.experiment import Experiment
 from dc_gym.kernel.lab import boot_entries
+from dc_gym.learn.registration import SPECS
+from dc_gym.learn.session import external
+from dc_gym.run.plan import actuation, changes, inputs
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.topologies.changes import Change
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.graph import Graph

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("dc_gym/daemon", "monitors", "ctrl/agent", "ctrl/nic", "traffic/tgen", "kernel/drivers", "dc_gym/envs/native")
+FOLDERS = ("dc_gym/daemon", "monitors", "ctrl/agent", "ctrl/nic", "traffic/tgen", "kernel/drivers", "dc_gym/learn/native")
 
 
 def printed(header: str, body: str) -> list[str]:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.envs.action import Action
-from dc_gym.envs.frame import PLACES, Frame
-from dc_gym.envs.session import Session
+from dc_gym.learn.session import Session
+from dc_gym.run.agent.action import Action
+from dc_gym.run.agent.frame import PLACES, Frame
 from dc_gym.spec import Spec, vary
 
 GROWTH_BYTES = 1 << 20

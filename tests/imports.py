@@ -12,15 +12,15 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-import dc_gym.grounds.guest.main, dc_gym.grounds.host.inside, dc_gym.run.read_back
+import dc_gym.run.grounds.guest.main, dc_gym.run.grounds.host.inside, dc_gym.run.result.read_back
 from dc_gym.spec import load
-from dc_gym.grounds import plan
-from dc_gym.grounds.experiment import Experiment
+from dc_gym.run.plan import writer
+from dc_gym.run.plan.experiment import Experiment
 
 made = Experiment.of(load(sys.argv[1], sys.argv[3:]))
-plan.write_plan(made, SimpleNamespace(folder=Path()), Path(sys.argv[2]))
+writer.write_plan(made, SimpleNamespace(folder=Path()), Path(sys.argv[2]))
 if made.spec.controller.policy is not None:
-    from dc_gym.envs.driver import PolicyDriver
+    from dc_gym.run.agent.driver import PolicyDriver
 
     PolicyDriver(made)
 print(*(m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == "dc_gym"), sep="\\n")

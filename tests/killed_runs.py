@@ -15,8 +15,8 @@ from pathlib import Path
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.interpreter import dcgym
 from dc_gym.base.processes import Process, descendants
-from dc_gym.records.results import load_result
-from dc_gym.sweep import runs
+from dc_gym.results.results import load_result
+from dc_gym.run.sweep import runs
 
 DEADLINE_S = 30.0
 SPEC = runs.plain_spec("clean", "dumbbell-1g", "5s")

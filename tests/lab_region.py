@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.envs.console import Console
-from dc_gym.envs.episode import EpisodeTracker
-from dc_gym.envs.scene import Scene, flow_info
-from dc_gym.envs.stepper import LabStepper, Steps
-from dc_gym.grounds.experiment import Experiment
 from dc_gym.kernel.channel import HEADER as MESSAGE
 from dc_gym.kernel.channel import STEP, MessageType
+from dc_gym.learn.stepper import LabStepper, Steps
 from dc_gym.monitors.state_matrix import COLUMNS, COMMAND_ROW, COMMANDS, FLOW, HEADER, NAME_LEN
+from dc_gym.run.agent.console import Console
+from dc_gym.run.agent.episode import EpisodeTracker
+from dc_gym.run.agent.scene import Scene, flow_info
+from dc_gym.run.plan.experiment import Experiment
 
 
 def region(experiment: Experiment, flows: int, **changes: Any) -> bytearray:

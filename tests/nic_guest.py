@@ -15,7 +15,7 @@ from typing import Any
 from dc_gym.base import record_file
 from dc_gym.base.package import PROGRAMS
 from dc_gym.ctrl.nic.rows import MapRows, NicPort, Receiver, Sender
-from dc_gym.grounds import inputs
+from dc_gym.run.plan import inputs
 from dc_gym.topologies import telemetry
 from dc_gym.topologies.realize import nics
 from dc_gym.topologies.realize.fabric import Fabric, netns_path

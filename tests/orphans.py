@@ -39,7 +39,7 @@ time = { duration = "1s" }
 """
 STEPPER = """
 import sys
-from dc_gym.envs.env import DataCenterEnv
+from dc_gym.learn.env import DataCenterEnv
 env = DataCenterEnv(sys.argv[1], folder=sys.argv[2])
 while True:
     env.reset()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dc_gym import spec
 from dc_gym.base.progress import Quiet
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.run import runner
 
 SPEC = """

@@ -24,7 +24,7 @@ from test_state_matrix import with_agent
 
 from dc_gym import spec
 from dc_gym.base.errors import TestbedError
-from dc_gym.conformance import script
+from dc_gym.cli.conformance import script
 from dc_gym.monitors.state_matrix import StateMatrix
 from dc_gym.nets import nic_policy
 from dc_gym.nets.agent_policy import AgentPolicy
@@ -279,7 +279,7 @@ def _use_plain_spec(data: bytes, folder: Path) -> None:
 
 
 def _scripts(_: Path) -> list[bytes]:
-    return [path.read_bytes() for path in sorted((ROOT / "dc_gym" / "conformance" / "scripts").glob("*.pkt"))]
+    return [path.read_bytes() for path in sorted((ROOT / "dc_gym" / "cli" / "conformance" / "scripts").glob("*.pkt"))]
 
 
 def _use_script(data: bytes, _: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for dc_gym.grounds.host.inside: no network, but its words, its shared memory, and sweeps in real time.
+"""A stand-in for dc_gym.run.grounds.host.inside: no network, but its words, its shared memory, and sweeps in real time.
 
     python real_network.py RUN_FOLDER FD
 
@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from dc_gym.base import record_file
-from dc_gym.grounds import inputs
-from dc_gym.grounds.guest.plan import ACTUATORS, AgentPlan, Episode, Plan
 from dc_gym.monitors.state_matrix import COLUMNS, COMMAND_ROW, COMMANDS, FLOW, HEADER, NAME_LEN
+from dc_gym.run.plan import inputs
+from dc_gym.run.plan.plan import ACTUATORS, AgentPlan, Episode, Plan
 
 S = 10**9
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Specs whose digests must not depend on what is around a run, nor on the lab kernel's event loop."""
 
-from dc_gym import sweep
 from dc_gym.benchmarks.studies.demo import STUDY
+from dc_gym.run import sweep
 from dc_gym.study import StudyOptions, collect
 
 OTHERS = {

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.metrics import Window, summarize
-from dc_gym.records import results
-from dc_gym.records.tables import STATUSES, TABLES, Names, Tables
-from dc_gym.run.read_back import queue_records
+from dc_gym.results import results
+from dc_gym.results.metrics import Window, summarize
+from dc_gym.results.tables import STATUSES, TABLES, Names, Tables
+from dc_gym.run.result.read_back import queue_records
 
 MS, S = 10**6, 10**9
 RATE_BPS = 10 * 10**6

@@ -20,9 +20,9 @@ from dc_gym.base.key import RATE, SIZE, key
 from dc_gym.ctrl import actuators
 from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Place, Quantity, actuator, selection
 from dc_gym.ctrl.actuators.selection import ActuatedPort, select
-from dc_gym.grounds import actuation
-from dc_gym.grounds.actuation import Request, request_of
-from dc_gym.grounds.experiment import Experiment
+from dc_gym.run.plan import actuation
+from dc_gym.run.plan.actuation import Request, request_of
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.spec import AgentSpec
 from dc_gym.topologies.graph import NO_MARKING, Cable, Graph, Host, Marking, Port, Queue, QueueClass, Switch
 from dc_gym.topologies.realize import tc

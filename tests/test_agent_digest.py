@@ -15,12 +15,12 @@ from dc_gym.base.errors import ResultError
 from dc_gym.base.npz import write_arrays
 from dc_gym.base.progress import Quiet
 from dc_gym.cli import main
-from dc_gym.records.agent_digest import agent_digest, agent_digest_of, first_agent_difference
-from dc_gym.records.folder import LEARNED
-from dc_gym.records.results import Result, load_result, write_derived
+from dc_gym.cli.verify import verify
+from dc_gym.results.agent_digest import agent_digest, agent_digest_of, first_agent_difference
+from dc_gym.results.folder import LEARNED
+from dc_gym.results.results import Result, load_result, write_derived
 from dc_gym.run import runner
 from dc_gym.spec import load
-from dc_gym.verify import verify
 
 TABLE = {
     "step": np.arange(3, dtype=np.uint32),
@@ -31,7 +31,7 @@ TABLE = {
 NETS = {"weights": np.arange(6.0).reshape(2, 3), "steps": np.array(7)}
 RANDOM = """
 import os
-from dc_gym.envs import reward
+from dc_gym.run.agent import reward
 reward.register("luck", (0, 1), "random", lambda frame, scene, share: os.urandom(1)[0] / 255, flows=False)
 """
 SPEC = """

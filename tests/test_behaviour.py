@@ -17,7 +17,7 @@ import pytest
 
 from dc_gym.base import behaviour, contents
 from dc_gym.kernel import cache
-from dc_gym.records import fingerprint
+from dc_gym.results import fingerprint
 
 PYTHON = '''# SPDX
 """A module.

@@ -10,7 +10,7 @@ from dc_gym.base.checks import Check
 from dc_gym.benchmarks.perf import meter, scale, speed
 from dc_gym.benchmarks.perf.speed import Spent
 from dc_gym.cli import main
-from dc_gym.sweep import runs
+from dc_gym.run.sweep import runs
 
 
 def test_slope_of_a_power_is_its_exponent():

@@ -7,8 +7,8 @@ import pytest
 from dc_gym.benchmarks.checks import enforce
 from dc_gym.benchmarks.checks.enforce import RatePoint, each_step, once, spec_of
 from dc_gym.benchmarks.perf import steps
-from dc_gym.envs.env import DataCenterEnv, as_spec
-from dc_gym.envs.session import Session
+from dc_gym.learn.env import DataCenterEnv, as_spec
+from dc_gym.learn.session import Session
 
 COSTS = {"actions": 10.0, "all of a step": 15.0}
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dc_gym.benchmarks.checks import grounds
-from dc_gym.grounds.host import vm
+from dc_gym.run.grounds.host import vm
 
 
 def seen(largest: float, goodput_bps: float = 9.5e6, unfit: tuple[str, ...] = ()) -> grounds.Seen:

@@ -42,19 +42,19 @@ from dc_gym.traffic.flows import FlowRequest
 where.register("mine", lambda setting: act() or [FlowRequest("h1", "h2", 5001)])
 """,
     "observation": """
-from dc_gym.envs import observation as where
+from dc_gym.run.agent import observation as where
 where.register("mine", "port", 0, 1, "x", lambda frame, scene: act() or frame.column("backlog_bytes") / scene.buffer_bytes)
 """,
     "reward": """
-from dc_gym.envs import reward as where
+from dc_gym.run.agent import reward as where
 where.register("mine", (0, 1), "x", lambda frame, scene, share: act() or 0.5)
 """,
     "action": """
-from dc_gym.envs import action as where
+from dc_gym.run.agent import action as where
 where.register("mine", 1, "x", lambda action, floor: act() or (action + 1) / 2, lambda share, floor: 2 * share - 1)
 """,
     "policy": """
-from dc_gym.envs import policies as where
+from dc_gym.run.agent import policies as where
 class Mine:
     def __init__(self, setting): self.one = setting.action.from_values(setting.scene.line_bps)
     def act(self, observation, frame): return self.one if act() is None else 0
@@ -150,10 +150,10 @@ def test_while_traffic_runs(kind, at, tmp_path, capsys, lab_kernel):
 TOPOLOGY = "from dc_gym.topologies import kinds as where; from dc_gym.topologies.kinds import single\n"
 MARKING = "from dc_gym.topologies import marking as where\n"
 WORKLOAD = "from dc_gym.traffic import kinds as where\nfrom dc_gym.traffic.flows import FlowRequest\n"
-OBSERVATION = "from dc_gym.envs import observation as where\n"
-REWARD = "from dc_gym.envs import reward as where\n"
-ACTION = "from dc_gym.envs import action as where\n"
-POLICY = "from dc_gym.envs import policies as where\n"
+OBSERVATION = "from dc_gym.run.agent import observation as where\n"
+REWARD = "from dc_gym.run.agent import reward as where\n"
+ACTION = "from dc_gym.run.agent import action as where\n"
+POLICY = "from dc_gym.run.agent import policies as where\n"
 NIC = "from dc_gym.ctrl.controllers import Controller\n"
 KEYS = (
     "from dataclasses import dataclass\nfrom dc_gym.base.key import COUNT, RATE, SIZE, key\n@dataclass\nclass MyKeys:\n    {}\n"
@@ -347,7 +347,8 @@ KEYS = (
         ),
         (
             "controller",
-            "from dc_gym.figures import styles\nstyles.register('cubic', color='#000000')\nstyles.register('cubic', marker='o')",
+            "from dc_gym.results.figures import styles\nstyles.register('cubic', color='#000000')\n"
+            "styles.register('cubic', marker='o')",
             "mine.py:3: style of 'cubic': is registered already; leave one of them out",
         ),
         (

@@ -14,10 +14,10 @@ import pytest
 from dc_gym.base import record_file
 from dc_gym.base.errors import ProtocolError, SpecError
 from dc_gym.base.progress import Quiet
-from dc_gym.grounds import inputs, nics
 from dc_gym.monitors.state_matrix import COLUMNS, HEADER, NAME_LEN
 from dc_gym.run import runner
-from dc_gym.run.read_back import class_pieces, queue_pieces
+from dc_gym.run.plan import inputs, nics
+from dc_gym.run.result.read_back import class_pieces, queue_pieces
 from dc_gym.spec import from_dict
 from dc_gym.topologies.buffers import ClassRule, pausing_ports, quanta_of_weights
 from dc_gym.topologies.graph import DSCPS, Graph, Queue

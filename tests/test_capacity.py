@@ -10,9 +10,9 @@ import pytest
 import synthetic
 from synthetic import S
 
-from dc_gym.metrics import Window, series
-from dc_gym.metrics.capacity import Capacity, arrived
-from dc_gym.metrics.fairness import PAYLOAD_SHARE
+from dc_gym.results.metrics import Window, series
+from dc_gym.results.metrics.capacity import Capacity, arrived
+from dc_gym.results.metrics.fairness import PAYLOAD_SHARE
 
 SECONDS = np.arange(6) * 1e9
 

@@ -22,11 +22,11 @@ from dc_gym.base.errors import AgentError, SpecError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.envs.session import Session
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.records.results import Result
+from dc_gym.learn.session import Session
+from dc_gym.results.results import Result
 from dc_gym.run import room
-from dc_gym.run.outcome import DISSECTOR
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.result.outcome import DISSECTOR
 
 MS = 10**6
 TCP = ("controller.name=dctcp", "time.duration=100ms")

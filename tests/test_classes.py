@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import synthetic
 
-from dc_gym.figures import timeline
-from dc_gym.metrics import Window, series, summarize
-from dc_gym.metrics.classes import classes_of, flat, label
-from dc_gym.records.tables import Tables
+from dc_gym.results.figures import timeline
+from dc_gym.results.metrics import Window, series, summarize
+from dc_gym.results.metrics.classes import classes_of, flat, label
+from dc_gym.results.tables import Tables
 
 S = 10**9
 

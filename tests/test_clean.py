@@ -18,7 +18,7 @@ from dc_gym.base import files, folder_lock, unfinished
 from dc_gym.base.errors import UsageError
 from dc_gym.cli import clean
 from dc_gym.kernel import cache
-from dc_gym.records import folder
+from dc_gym.results import folder
 
 
 @pytest.fixture(autouse=True)

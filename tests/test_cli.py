@@ -26,9 +26,9 @@ from dc_gym import __version__
 from dc_gym.base import progress
 from dc_gym.base.errors import AgentError, KernelError, LabError, UsageError
 from dc_gym.cli import main, parser, run
+from dc_gym.learn.rllib import settings
 from dc_gym.methods.rlcc.offline.flows import FlowsConfig
-from dc_gym.records import results
-from dc_gym.rl import settings
+from dc_gym.results import results
 
 SPEC = """
 name = "My Run"
@@ -117,7 +117,7 @@ def test_help_imports_no_library() -> None:
 
 
 def test_a_lab_waits_for_no_library() -> None:
-    modules = "dc_gym.cli.main, dc_gym.cli.run, dc_gym.spec, dc_gym.run.runner, dc_gym.grounds.lab"
+    modules = "dc_gym.cli.main, dc_gym.cli.run, dc_gym.spec, dc_gym.run.runner, dc_gym.run.grounds.lab"
     assert not imported(f"import {modules}") & set(LATER)
 
 
@@ -350,13 +350,13 @@ def test_delegated_commands(folder: Path, module: Any) -> None:
 
         return main
 
-    for name in ("verify.verify", "sweep", "benchmarks.bench", "cli.doctor", "cli.kernel", "cli.clean"):
+    for name in ("cli.verify.verify", "run.sweep", "benchmarks.bench", "cli.doctor", "cli.kernel", "cli.clean"):
         module(f"dc_gym.{name}", main=body(name))
     sweep = ["sweep", "exp.toml", "--seeds", "2..4", "--controllers", "nv,bbr", "--jobs", "2"]
     for argv in (["verify", "r"], sweep, ["bench", "links"], ["doctor"], ["kernel", "info"], ["clean", "a", "b", "--cache"]):
         assert main.main(argv) == 1
-    assert seen["verify.verify"][0].dir == Path("r") and isinstance(seen["verify.verify"][1][0], progress.Lines)
-    args = seen["sweep"][0]
+    assert seen["cli.verify.verify"][0].dir == Path("r") and isinstance(seen["cli.verify.verify"][1][0], progress.Lines)
+    args = seen["run.sweep"][0]
     assert (args.seeds, args.controllers, args.jobs, args.overrides, args.force) == ([2, 3, 4], ["nv", "bbr"], 2, [], False)
     assert (seen["benchmarks.bench"][0].name, seen["benchmarks.bench"][0].json) == ("links", None)
     assert seen["cli.kernel"][0].action == "info" and seen["cli.kernel"][1] == ()

@@ -24,7 +24,7 @@ from dc_gym.benchmarks.studies.rl_cc import (
     table_5,
 )
 from dc_gym.benchmarks.studies.rl_cc.cluster import ALL_TO_ALL, LONG_SHORT, MANY_TO_ONE
-from dc_gym.grounds.experiment import Experiment
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.study import collect
 from dc_gym.study.claims import Claim, Verdict, judge, less_than
 from dc_gym.study.evidence import Evidence, VariantEvidence

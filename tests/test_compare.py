@@ -13,8 +13,8 @@ import synthetic
 from rich.console import Console
 
 from dc_gym.base.errors import ResultError
-from dc_gym.records.results import Result
-from dc_gym.verify import compare
+from dc_gym.cli.verify import compare
+from dc_gym.results.results import Result
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ import pytest
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
-from dc_gym.conformance import host, main, report
-from dc_gym.conformance.calls import CALLS
-from dc_gym.conformance.connection import Connection, State
-from dc_gym.conformance.guest import ScriptOutcome
-from dc_gym.conformance.interpreter import unsupported
-from dc_gym.conformance.packets import (
+from dc_gym.cli.conformance import host, main, report
+from dc_gym.cli.conformance.calls import CALLS
+from dc_gym.cli.conformance.connection import Connection, State
+from dc_gym.cli.conformance.guest import ScriptOutcome
+from dc_gym.cli.conformance.interpreter import unsupported
+from dc_gym.cli.conformance.packets import (
     FLAG_BITS,
     Segment,
     decode,
@@ -30,9 +30,9 @@ from dc_gym.conformance.packets import (
     encode_options,
     icmp_numbers,
 )
-from dc_gym.conformance.script import ANYTHING, Call, Either, Field, Name, ScriptError, Struct, TcpOption, When, parse
-from dc_gym.conformance.symbols import TcpInfo
-from dc_gym.conformance.tun import FAMILIES
+from dc_gym.cli.conformance.script import ANYTHING, Call, Either, Field, Name, ScriptError, Struct, TcpOption, When, parse
+from dc_gym.cli.conformance.symbols import TcpInfo
+from dc_gym.cli.conformance.tun import FAMILIES
 
 SERVER = """
     0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
@@ -256,7 +256,7 @@ def test_report_counts_and_explains(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "known: no option" in text and "a command said: sysctl: no" in text and "2.50 ms" in text
     assert "of 2 that passed, 1 have every packet within a microsecond" in text
     assert list(report.surprises(verdicts)) == [
-        "a (ipv6) passed, and dc_gym/conformance/known.py expects it to fail",
+        "a (ipv6) passed, and dc_gym/cli/conformance/known.py expects it to fail",
         "c (ipv4) failed",
     ]
     page = tmp_path / "page.md"

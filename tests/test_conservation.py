@@ -5,7 +5,7 @@ import copy
 
 import pytest
 
-from dc_gym.grounds.conservation import account, lost_on_links, violations
+from dc_gym.run.grounds.conservation import account, lost_on_links, violations
 from dc_gym.topologies.presets import TopologySpec, build
 
 GRAPH = build(TopologySpec.of(kind="single", hosts=2, rate_bps=10**9, delay_ns=1000, buffer_bytes=100_000))

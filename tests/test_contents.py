@@ -12,8 +12,8 @@ import pytest
 
 from dc_gym.base import contents
 from dc_gym.base.errors import MachineError, UsageError
-from dc_gym.grounds import ground
 from dc_gym.kernel import cable_module, cache, openvswitch
+from dc_gym.run.grounds import ground
 
 
 @pytest.fixture

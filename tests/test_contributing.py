@@ -146,8 +146,8 @@ def test_a_reward_enters_the_tree(copy: Path) -> None:
     function = re.search(r"^def unrest.*?(?=^\w)", example, re.MULTILINE | re.DOTALL)
     register = re.search(r"^reward\.(register\(\"unrest\".*\))$", example, re.MULTILINE)
     assert function is not None and register is not None
-    with (copy / "dc_gym" / "envs" / "reward.py").open("a") as file:
+    with (copy / "dc_gym" / "run" / "agent" / "reward.py").open("a") as file:
         file.write("\n\n" + f"{function[0]}{register[1]}\n".replace("unrest", "restless"))
     said = work_through("A reward", copy)
     assert "mean change of the queues over the buffers" in said and " passed" in said
-    assert "| `restless` | " in (copy / "docs" / "environment.md").read_text() and changed(copy) == {"dc_gym/envs/reward.py"}
+    assert "| `restless` | " in (copy / "docs" / "environment.md").read_text() and changed(copy) == {"dc_gym/run/agent/reward.py"}

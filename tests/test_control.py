@@ -14,7 +14,7 @@ from agent_lab import AGENTD, LINE, MS, Host, told
 
 from dc_gym import spec
 from dc_gym.base.errors import SpecError
-from dc_gym.envs.registration import SPECS
+from dc_gym.learn.registration import SPECS
 
 pytestmark = pytest.mark.lab
 HOSTD = AGENTD.with_name("hostd")

@@ -18,11 +18,11 @@ from synthetic import S, result
 from dc_gym import spec
 from dc_gym.base.errors import UsageError
 from dc_gym.cli import main
-from dc_gym.figures import curves, kit, spec_keys, styles, sweep_figure, titles
-from dc_gym.figures.axes import bar_of, draw_bar, set_scale
-from dc_gym.figures.sweep_figure import Axis, Curve, CurvePoint
-from dc_gym.metrics import names
-from dc_gym.records import results
+from dc_gym.results import results
+from dc_gym.results.figures import curves, kit, spec_keys, styles, sweep_figure, titles
+from dc_gym.results.figures.axes import bar_of, draw_bar, set_scale
+from dc_gym.results.figures.sweep_figure import Axis, Curve, CurvePoint
+from dc_gym.results.metrics import names
 
 
 def edit(path: Path, **values: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from dc_gym.run.deadlocks import leads_to
+from dc_gym.run.result.deadlocks import leads_to
 from dc_gym.topologies.deadlock import PortState, find_deadlock
 from dc_gym.topologies.ecmp import path, route
 from dc_gym.topologies.presets import TopologySpec, build

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 from specs import OTHERS, demo_cells
 
-from dc_gym import sweep
 from dc_gym.base.files import scratch
 from dc_gym.base.interpreter import python
 from dc_gym.benchmarks.studies import demo
-from dc_gym.grounds.guest.plan import DISTURB
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.kernel.user import UNPRIVILEGED
-from dc_gym.records.divergence import first_difference
-from dc_gym.sweep import runs
+from dc_gym.results.divergence import first_difference
+from dc_gym.run import sweep
+from dc_gym.run.plan.plan import DISTURB
+from dc_gym.run.sweep import runs
 
 pytestmark = [pytest.mark.lab, pytest.mark.user]
 # Random bytes, clock reads, processes and time before t0. None of it may affect the traffic.

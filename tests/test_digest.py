@@ -14,9 +14,9 @@ import synthetic
 
 from dc_gym.base.errors import ProtocolError
 from dc_gym.ctrl import controllers
-from dc_gym.metrics.summary import told_of_equal_seeds
-from dc_gym.records.digest import Digest, digest_of
-from dc_gym.records.tables import NIC_EVENTS, REQUIRED, STATUSES, TABLES, Tables
+from dc_gym.results.digest import Digest, digest_of
+from dc_gym.results.metrics.summary import told_of_equal_seeds
+from dc_gym.results.tables import NIC_EVENTS, REQUIRED, STATUSES, TABLES, Tables
 from dc_gym.traffic.flows import GROUPS, TRANSPORTS
 
 FLOW = synthetic.flow_row(0, src="h2", dst="h1", controller="cubic", status="stopped", end_ns=9, received_bytes=7, sent_bytes=8)

@@ -10,8 +10,8 @@ import numpy as np
 import synthetic
 from synthetic import MS
 
-from dc_gym.records.divergence import Difference, Inequality, first_difference, history, values_of
-from dc_gym.records.tables import Tables
+from dc_gym.results.divergence import Difference, Inequality, first_difference, history, values_of
+from dc_gym.results.tables import Tables
 
 
 def changed(tables: Tables, name: str, row: int, column: str, add: int) -> Tables:

@@ -7,8 +7,8 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 
-from dc_gym.figures.kit import new_figure
-from dc_gym.figures.topology import IDLE_TO_FULL, PLAIN, draw_topology, lay_out
+from dc_gym.results.figures.kit import new_figure
+from dc_gym.results.figures.topology import IDLE_TO_FULL, PLAIN, draw_topology, lay_out
 from dc_gym.topologies.presets import PRESETS, TopologySpec, build
 
 

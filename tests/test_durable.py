@@ -23,9 +23,9 @@ import synthetic
 from dc_gym.base import files, folder_lock, record_file
 from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.cli import clean, main, signals
+from dc_gym.learn.rllib import checkpoints
+from dc_gym.learn.rllib.checkpoints import TrainingState
 from dc_gym.nets import nic_policy
-from dc_gym.rl import checkpoints
-from dc_gym.rl.checkpoints import TrainingState
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ import episodes
 import pytest
 from specs import MORE, OTHERS
 
-from dc_gym import conformance
 from dc_gym.base.progress import Quiet
-from dc_gym.conformance import host
-from dc_gym.conformance.tun import FAMILIES
+from dc_gym.cli import conformance
+from dc_gym.cli.conformance import host
+from dc_gym.cli.conformance.tun import FAMILIES
+from dc_gym.cli.verify import golden
 from dc_gym.kernel import build, selftests
-from dc_gym.records.divergence import first_difference
+from dc_gym.results.divergence import first_difference
+from dc_gym.run.sweep import Cell, runs
 from dc_gym.spec import vary
-from dc_gym.sweep import Cell, runs
-from dc_gym.verify import golden
 
 pytestmark = pytest.mark.lab
 QUICK = ("single-dctcp", "dumbbell-nv", "leafspine-cubic", "nic-swift", "agent", "bbr-fq", "bbr-fifo", "red-average")

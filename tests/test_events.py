@@ -16,12 +16,13 @@ from dc_gym import spec
 from dc_gym.base import record_file
 from dc_gym.base.errors import SpecError
 from dc_gym.base.progress import Quiet
-from dc_gym.figures import events as event_marks
-from dc_gym.figures import timeline
-from dc_gym.grounds import changes, inputs
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.records.results import Result
-from dc_gym.run import event_log, runner
+from dc_gym.results.figures import events as event_marks
+from dc_gym.results.figures import timeline
+from dc_gym.results.results import Result
+from dc_gym.run import runner
+from dc_gym.run.plan import changes, inputs
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.result import event_log
 from dc_gym.topologies.changes import Capacities, Change
 from dc_gym.topologies.realize.rtnl import NLMSG_HDR
 

@@ -13,9 +13,9 @@ from doc_pages import ROOT
 
 from dc_gym.base.errors import AgentError
 from dc_gym.cli import main
-from dc_gym.envs.dense_policy import policy_of
-from dc_gym.envs.env import DataCenterEnv
-from dc_gym.records.results import load_result
+from dc_gym.learn.dense_policy import policy_of
+from dc_gym.learn.env import DataCenterEnv
+from dc_gym.results.results import load_result
 
 SHORT = ["--generations", "2", "--nets", "4", "--labs", "2", "--set", "time.duration=100ms"]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from dc_gym.base.errors import MachineError
-from dc_gym.grounds import ground
 from dc_gym.kernel import build, cable_module, source
-from dc_gym.records import fingerprint
+from dc_gym.results import fingerprint
+from dc_gym.run.grounds import ground
 from dc_gym.spec import load
 from tests import imports
 
@@ -43,16 +43,16 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         "traffic/tgen/tgen.c",
         "topologies/realize/fabric.py",
-        "grounds/guest/main.py",
+        "run/grounds/guest/main.py",
         "run/runner.py",
         "ctrl/controllers.py",
-        "grounds/lab.py",
+        "run/grounds/lab.py",
         "kernel/lab.py",
-        "grounds/plan.py",
-        "grounds/nics.py",
+        "run/plan/writer.py",
+        "run/plan/nics.py",
         "base/npz.py",
         "nets/nic_policy.py",
-        "records/tables.py",
+        "results/tables.py",
     ],
 )
 def test_what_runs_in_the_lab_and_what_starts_it_is_in_the_fingerprint(package: Path, name: str) -> None:
@@ -107,7 +107,7 @@ QUIET = {
 LOUD = [
     ("programs stale", "traffic/tgen/tgen.c", r"SIGNALLED = 128", "SIGNALLED = 129"),
     ("programs", "topologies/realize/rtnl.py", r"\b4\b", "5"),
-    ("agents", "envs/policies.py", r"\b1\b", "2"),
+    ("agents", "run/agent/policies.py", r"\b1\b", "2"),
     ("kernel cable", "kernel/drivers/cable.c", r"BITS   512$", "BITS 513"),
     ("kernel", "kernel/patches/0001-um-exact-clock.patch", r"^\+\tdefault 1000$", "+\tdefault 1001"),
     ("kernel", "kernel/lab.config", r"^CONFIG_LOG_BUF_SHIFT=17$", "CONFIG_LOG_BUF_SHIFT=18"),
@@ -154,10 +154,10 @@ def test_what_is_left_out_is_there_and_would_be_in() -> None:
 
 ROOTS = {
     "GUEST": (
-        *("grounds.guest.main", "grounds.host.inside", "grounds.selection", "grounds.experiment", "grounds.plan"),
-        *("spec", "spec.nic_configuration", "run.read_back", "run.execution"),
+        *("run.grounds.guest.main", "run.grounds.host.inside", "run.grounds.selection", "run.plan.experiment", "run.plan.writer"),
+        *("spec", "spec.nic_configuration", "run.result.read_back", "run.execution"),
     ),
-    "AGENTS": ("envs.driver", "envs.policy_selection"),
+    "AGENTS": ("run.agent.driver", "run.agent.policy_selection"),
 }
 """The modules with which the making of a plan, a ground, the reading of its output, and an agent begin."""
 
@@ -180,7 +180,7 @@ class Imports(ast.NodeVisitor):
         self.names.update((node.module, *(f"{node.module}.{each.name}" for each in node.names)))
 
 
-PICTURES = "dc_gym.figures"
+PICTURES = "dc_gym.results.figures"
 """The folder by which an environment's pictures are drawn: nothing that runs depends on it."""
 
 LEFT_OUT = {fingerprint.PACKAGE / name for name in fingerprint.LEFT_OUT}
@@ -209,13 +209,13 @@ def test_everything_that_decides_what_runs_is_in_the_fingerprint(names: tuple[st
     covered = set(fingerprint.files(pattern for name in names for pattern in getattr(fingerprint, name)))
     imported = closure(root for name in names for root in ROOTS[name])
     assert len(imported) > 100 and imported <= covered, sorted(map(str, imported - covered))
-    for name in ("grounds/plan.py", "grounds/nics.py", "base/npz.py", "nets/nic_policy.py"):
+    for name in ("run/plan/writer.py", "run/plan/nics.py", "base/npz.py", "nets/nic_policy.py"):
         assert fingerprint.PACKAGE / name in imported, "the closure sees what makes the plan"
 
 
 def test_the_closure_of_agents_has_what_acts() -> None:
     imported = closure(ROOTS["AGENTS"])
-    for name in ("envs/driver.py", "envs/policies.py", "envs/observation.py", "nets/mlp.py", "base/npz.py"):
+    for name in ("run/agent/driver.py", "run/agent/policies.py", "run/agent/observation.py", "nets/mlp.py", "base/npz.py"):
         assert fingerprint.PACKAGE / name in imported
 
 
@@ -226,7 +226,9 @@ def test_what_is_imported_while_a_plan_is_made_and_an_agent_is_built_is_in_the_f
     of_methods = {path for path in imported if path.is_relative_to(fingerprint.PACKAGE / "methods")}
     assert {path.name for path in of_methods} <= {"__init__.py", "method.py", "keys.py", "settings.py"}
     imported -= of_methods
-    assert fingerprint.PACKAGE / "grounds" / "plan.py" in imported and imported <= covered, sorted(map(str, imported - covered))
+    assert fingerprint.PACKAGE / "run" / "plan" / "writer.py" in imported and imported <= covered, sorted(
+        map(str, imported - covered)
+    )
 
 
 def test_every_data_file_and_every_source_of_a_program_is_in_the_fingerprint() -> None:
@@ -253,11 +255,11 @@ def test_an_agent_has_its_own_parts(package: Path) -> None:
     assert fingerprint.acting(plain) == {} and fingerprint.kind_of(plain) == "lab"
     assert set(fingerprint.acting(nic)) == {"numpy"} and fingerprint.kind_of(nic) == "lab, numpy"
     before, folders, programs = fingerprint.acting(agent), fingerprint.sources(agent), fingerprint.programs()
-    assert set(before) == {"agents", "numpy"} and "envs" not in fingerprint.sources(plain)
-    add(package / "envs" / "policies.py")
+    assert set(before) == {"agents", "numpy"} and "run/agent" not in fingerprint.sources(plain)
+    add(package / "run" / "agent" / "policies.py")
     after = fingerprint.sources(agent)
     assert fingerprint.acting(agent)["agents"] != before["agents"] and fingerprint.programs() == programs
-    assert [folder for folder in folders if folders[folder] != after[folder]] == ["envs"]
+    assert [folder for folder in folders if folders[folder] != after[folder]] == ["run/agent"]
 
 
 def test_programs_that_are_older_than_their_sources_are_noticed(package: Path) -> None:

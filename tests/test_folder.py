@@ -19,7 +19,7 @@ import synthetic
 
 from dc_gym.base import files, folder_lock, janitor
 from dc_gym.base.errors import MachineError, ResultError, TestbedError, UsageError
-from dc_gym.records import folder, results
+from dc_gym.results import folder, results
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def command(process: Path) -> bytes:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from dc_gym.records import folder, results
+from dc_gym.results import folder, results
 sys.path.insert(0, {tests!r})
 import synthetic
 def stop():

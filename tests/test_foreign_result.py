@@ -17,12 +17,12 @@ from dc_gym import spec as specs
 from dc_gym.base import trusted
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.cli import main
+from dc_gym.cli.verify import verify
 from dc_gym.ctrl import controllers
-from dc_gym.figures import styles
-from dc_gym.records.results import Result, load_result, write_graph
+from dc_gym.results.figures import styles
+from dc_gym.results.results import Result, load_result, write_graph
 from dc_gym.spec.load import from_dict
 from dc_gym.topologies import presets
-from dc_gym.verify import verify
 
 PLUGIN = """
 import pathlib

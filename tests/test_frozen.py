@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from dc_gym.base.package import PACKAGE
-from dc_gym.grounds import frozen
-from dc_gym.grounds.guest import start
 from dc_gym.kernel import cache
+from dc_gym.run.grounds import frozen
+from dc_gym.run.grounds.guest import start
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     (source / "part.py").write_text("import struct\nfrom . import other\nVALUE = other.VALUE + 1\n")
     (source / "other.py").write_text("VALUE = 1\n")
     monkeypatch.setenv("DCGYM_CACHE", str(tmp_path / "cache"))
-    program = "import sys; from pathlib import Path; from dc_gym.grounds import frozen; frozen.ROOTS = ('inner.part',);"
+    program = "import sys; from pathlib import Path; from dc_gym.run.grounds import frozen; frozen.ROOTS = ('inner.part',);"
     program += " frozen.freeze(Path(sys.argv[1]))"
     monkeypatch.setattr(frozen, "_argv", lambda path: [sys.executable, "-S", "-c", program, str(path)])
     return {"PYTHONPATH": os.pathsep.join([str(source.parent), str(PACKAGE.parent)])}
@@ -35,7 +35,7 @@ def value(modules: Path, env: dict[str, str]) -> list[str]:
     """Returns the module's contents in a new interpreter, and its place."""
     program = f"""
 import sys
-from dc_gym.grounds.guest.start import FrozenModules
+from dc_gym.run.grounds.guest.start import FrozenModules
 sys.meta_path.insert(0, FrozenModules({str(modules)!r}))
 import inner.part
 print(inner.part.VALUE, type(inner.part.__loader__).__name__, inner.part.__file__, inner.__path__[0])

@@ -17,17 +17,17 @@ from test_state_matrix import OFF_COMMANDS, rows_of, with_agent
 from dc_gym import spec
 from dc_gym.base import outputs
 from dc_gym.base.errors import AgentError, ProtocolError, ResultError, SpecError, UsageError
-from dc_gym.conformance.script import ScriptError, parse
-from dc_gym.metrics import ideal
+from dc_gym.cli.conformance.script import ScriptError, parse
+from dc_gym.cli.verify import golden
+from dc_gym.cli.watch import snapshot
+from dc_gym.learn.rllib import checkpoints, manifest
 from dc_gym.monitors.state_matrix import COMMANDS, MAX_VALUES, StateMatrix
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.policy_file import digest
-from dc_gym.records import results
-from dc_gym.records.copies import policies
-from dc_gym.rl import checkpoints, manifest
-from dc_gym.verify import golden
-from dc_gym.watch import snapshot
+from dc_gym.results import results
+from dc_gym.results.copies import policies
+from dc_gym.results.metrics import ideal
 
 MINIMAL = Path(__file__).parents[1] / "examples" / "dumbbell.toml"
 DEEP = "[" * 100_000 + "]" * 100_000

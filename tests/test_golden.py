@@ -15,11 +15,11 @@ import pytest
 from dc_gym.base import folder_lock
 from dc_gym.base.progress import Quiet
 from dc_gym.cli import main
-from dc_gym.records.digest import DIGEST_VERSION
-from dc_gym.records.fingerprint import fingerprint
-from dc_gym.records.folder import is_unfinished
-from dc_gym.verify import golden
-from dc_gym.verify.golden import Book, GoldenEntry
+from dc_gym.cli.verify import golden
+from dc_gym.cli.verify.golden import Book, GoldenEntry
+from dc_gym.results.digest import DIGEST_VERSION
+from dc_gym.results.fingerprint import fingerprint
+from dc_gym.results.folder import is_unfinished
 
 HERE = {"linux": "debian 7.2.12", "libc": "glibc 2.36"}
 OURS = {"kernel": "k1", "programs": "p1"}

@@ -19,15 +19,15 @@ import pytest
 from dc_gym.base.errors import FabricError, LabError, TestbedError
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Quiet
-from dc_gym.envs import session
-from dc_gym.envs.env import DataCenterEnv
-from dc_gym.envs.vector import LabVectorEnv
-from dc_gym.grounds import by_hand, hand
-from dc_gym.grounds.guest.plan import DAEMONS
-from dc_gym.grounds.hand import AT, CALL, LIST, STEP, Back, Call, Done, Hand, Room
-from dc_gym.grounds.lab import LabGround
 from dc_gym.kernel.lab import Lab
+from dc_gym.learn import session
+from dc_gym.learn.env import DataCenterEnv
+from dc_gym.learn.vector import LabVectorEnv
 from dc_gym.run import runner
+from dc_gym.run.grounds import by_hand, hand
+from dc_gym.run.grounds.hand import AT, CALL, LIST, STEP, Back, Call, Done, Hand, Room
+from dc_gym.run.grounds.lab import LabGround
+from dc_gym.run.plan.plan import DAEMONS
 from dc_gym.spec import Spec
 from dc_gym.spec.load import from_dict
 from dc_gym.topologies.realize import cables

@@ -21,9 +21,9 @@ from dc_gym import spec
 from dc_gym.base import unfinished
 from dc_gym.base.errors import FabricError, KernelError, UsageError
 from dc_gym.base.progress import Quiet
-from dc_gym.grounds.host import calibration, fidelity, needs, state
-from dc_gym.grounds.host.ground import HostGround
 from dc_gym.kernel import cable_module
+from dc_gym.run.grounds.host import calibration, fidelity, needs, state
+from dc_gym.run.grounds.host.ground import HostGround
 from dc_gym.topologies.graph import Queue
 from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.topologies.realize import qdisc_fabric, shapers, tc
@@ -34,7 +34,7 @@ root = pytest.mark.root
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "dumbbell.toml"
 GROUND = """
 import threading, time
-from dc_gym.grounds.host import inside
+from dc_gym.run.grounds.host import inside
 inside._die_with_the_runner(threading.Semaphore(0))
 print('up', flush=True)
 time.sleep(600)
@@ -139,7 +139,7 @@ def test_a_kernel_without_bpf_is_told_apart_from_one_without_its_classifier(monk
     def refuse(*_):
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(f"dc_gym.grounds.host.needs.{what}", refuse)
+    monkeypatch.setattr(f"dc_gym.run.grounds.host.needs.{what}", refuse)
     with pytest.raises(UsageError, match=r"has no bpf, cls_bpf: " if what == "_bpf_program" else r"has no cls_bpf: "):
         needs.require(["bpf", "cls_bpf"])
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import TestbedError
-from dc_gym.metrics import ideal, queues
-from dc_gym.metrics.ideal import PathClass
-from dc_gym.metrics.summary import FLOW_COLUMNS, IDEAL_COLUMNS
-from dc_gym.run.tgen_log import FLOW_DTYPE
+from dc_gym.results.metrics import ideal, queues
+from dc_gym.results.metrics.ideal import PathClass
+from dc_gym.results.metrics.summary import FLOW_COLUMNS, IDEAL_COLUMNS
+from dc_gym.run.result.tgen_log import FLOW_DTYPE
 from dc_gym.spec import from_dict
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import TopologySpec, build

@@ -14,8 +14,8 @@ from c_layout import layout, layout_of, numbers, texts
 from dc_gym.base import record_file
 from dc_gym.base.errors import ProtocolError
 from dc_gym.base.record_file import RecordKind
-from dc_gym.grounds import inputs
-from dc_gym.grounds.inputs import (
+from dc_gym.run.plan import inputs
+from dc_gym.run.plan.inputs import (
     ACTUATOR_FIELD,
     ACTUATOR_ROW,
     EVENT,
@@ -160,7 +160,7 @@ def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
         "index": 1,
     }
     record_file.write(path, PORT.table([port("a", "-"), port("b", "/n/b")]), rows_of_actuators(), ACTUATOR_FIELD.table([amounts]))
-    argv = [sys.executable, "-m", "dc_gym.grounds.inputs"]
+    argv = [sys.executable, "-m", "dc_gym.run.plan.inputs"]
     shown = subprocess.run([*argv, str(path)], capture_output=True, text=True, check=True).stdout
     assert shown == (
         "name,netns,ifname,class,reserved\na,-,a,0,0\nb,/n/b,b,0,0\n\n"

@@ -14,15 +14,15 @@ from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.studies import LIBRARY
 from dc_gym.benchmarks.studies.iroko import common, figure_5_4, figure_5_5
 from dc_gym.cli import main
-from dc_gym.figures import kit
+from dc_gym.learn.rllib import presets, settings
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.rl import presets, settings
+from dc_gym.results.figures import kit
+from dc_gym.run.sweep.pool import CellOutcome
 from dc_gym.spec import load
 from dc_gym.study import collect, drawing, identity, measured, table, trained, trainings
 from dc_gym.study.evidence import Evidence, Measure, Track, VariantEvidence
 from dc_gym.study.model import StudyOptions
 from dc_gym.study.trained import Campaign
-from dc_gym.sweep.pool import CellOutcome
 
 QUEUE = Measure("queue", "queue (kB)", 1e-3)
 SETUPS = {

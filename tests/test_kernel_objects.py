@@ -14,10 +14,10 @@ import pytest
 
 from dc_gym.base.errors import KernelError, LabError, UsageError
 from dc_gym.base.progress import Quiet
-from dc_gym.grounds import lab as lab_ground
 from dc_gym.kernel import headers, objects
 from dc_gym.kernel.lab import LabConfig
 from dc_gym.run import runner
+from dc_gym.run.grounds import lab as lab_ground
 from dc_gym.spec import load
 
 pytestmark = pytest.mark.lab

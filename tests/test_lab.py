@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from dc_gym.base.errors import LabError, MachineError, ProtocolError, UsageError
-from dc_gym.grounds.guest import site
 from dc_gym.kernel import channel
 from dc_gym.kernel.channel import HEADER, HELLO, MESSAGE_MAX_BYTES, MessageType, parse
 from dc_gym.kernel.lab import Lab, _Standstill, check_place
+from dc_gym.run.grounds.guest import site
 
 pytestmark = [pytest.mark.lab, pytest.mark.user]
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from dc_gym.figures.last_second import QUANTITIES, LastSecond, _round_above
+from dc_gym.results.figures.last_second import QUANTITIES, LastSecond, _round_above
 
 QUARTERS = {
     each.key: (slice(row, row + 240), slice(column, column + 320))

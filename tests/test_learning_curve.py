@@ -15,8 +15,8 @@ from doc_pages import ROOT
 
 from dc_gym.base.errors import ResultError, UsageError
 from dc_gym.cli import main
-from dc_gym.figures import learning
-from dc_gym.records import learning_curve
+from dc_gym.results import learning_curve
+from dc_gym.results.figures import learning
 
 PROGRESS = (
     "iteration,steps,return_mean,queue_mean,learner_policy_loss\n1,1000,,,0.5\n2,2000,10.5,3000,0.25\n3,3000,12.5,2000,0.125\n"

@@ -12,7 +12,7 @@ from dc_gym.cli import list as listing
 from dc_gym.cli.main import main
 from dc_gym.ctrl import actuators, controllers
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.envs import policies
+from dc_gym.run.agent import policies
 from dc_gym.topologies import marking, presets
 from dc_gym.traffic.workloads import KINDS
 

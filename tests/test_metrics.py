@@ -11,10 +11,10 @@ import pytest
 import synthetic
 from synthetic import MS, S, flow_row
 
-from dc_gym import metrics
-from dc_gym.metrics import Window, jain, names, pauses, series, summarize
-from dc_gym.metrics.curves import Curves
-from dc_gym.records.tables import Tables
+from dc_gym.results import metrics
+from dc_gym.results.metrics import Window, jain, names, pauses, series, summarize
+from dc_gym.results.metrics.curves import Curves
+from dc_gym.results.tables import Tables
 
 PORTS = ("s1-eth3", "h1-eth0", "h2-eth0")
 

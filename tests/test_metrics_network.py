@@ -11,10 +11,10 @@ import synthetic
 from synthetic import MS, S, flow_row
 from test_metrics import samples, sweeps
 
-from dc_gym.metrics import Context, Routes, Sized, Window, flow_table, max_min, port_table, series, summarize
-from dc_gym.metrics.convergence import epochs
-from dc_gym.metrics.summary import FLOW_COLUMNS
-from dc_gym.records.tables import TABLES, Tables
+from dc_gym.results.metrics import Context, Routes, Sized, Window, flow_table, max_min, port_table, series, summarize
+from dc_gym.results.metrics.convergence import epochs
+from dc_gym.results.metrics.summary import FLOW_COLUMNS
+from dc_gym.results.tables import TABLES, Tables
 
 
 def sized(sizes: list[int], fct_ns: list[int], starts: list[int] | None = None) -> Tables:
@@ -176,7 +176,7 @@ def test_too_many_epochs_or_flows_to_look_at_are_null_and_not_0(most: str, monke
     context = Context(Window(0, 600 * MS), routes=ROUTES, rate_interval_ns=10 * MS)
     names = [name for name in summarize(of, context) if name.startswith(("epochs", "convergence_", "reaction_"))]
     assert summarize(of, context)["epochs"] == 2 and len(names) == 7
-    monkeypatch.setattr(f"dc_gym.metrics.convergence.{most}", 1)
+    monkeypatch.setattr(f"dc_gym.results.metrics.convergence.{most}", 1)
     found = summarize(of, context)
     assert [found[name] for name in names] == [None] * 7
     nobody = summarize(synthetic.tables(), context)

@@ -17,7 +17,7 @@ from dc_gym import spec as specs
 from dc_gym.cli import main, new
 from dc_gym.cli.list import meanings
 from dc_gym.ctrl import controllers
-from dc_gym.records.results import load_result
+from dc_gym.results.results import load_result
 
 ODD = ("dctcp-10g", "pairs")
 """The one network and the one traffic that do not fit: it has five hosts."""

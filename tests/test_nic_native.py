@@ -21,8 +21,8 @@ from dc_gym.ctrl import controllers
 from dc_gym.ctrl.controllers import Controller
 from dc_gym.ctrl.nic import algorithms, kernels
 from dc_gym.kernel.lab import Lab
-from dc_gym.records import fingerprint
-from dc_gym.records.results import Result
+from dc_gym.results import fingerprint
+from dc_gym.results.results import Result
 from dc_gym.spec import nic_configuration
 
 DCQCN = "controller.name=dcqcn"

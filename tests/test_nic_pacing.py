@@ -13,8 +13,8 @@ import pytest
 
 from dc_gym.base.progress import Quiet
 from dc_gym.base.units import format_rate
-from dc_gym.grounds.nics import LINE_RATE
-from dc_gym.sweep import Cell, runs
+from dc_gym.run.plan.nics import LINE_RATE
+from dc_gym.run.sweep import Cell, runs
 
 pytestmark = pytest.mark.lab
 LINE_BPS = 10**10

@@ -11,10 +11,10 @@ import rdma_lab
 from dc_gym import spec
 from dc_gym.base import record_file
 from dc_gym.base.errors import SpecError
-from dc_gym.grounds import inputs, nics
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.guest.plan import NICS
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
+from dc_gym.run.plan import inputs, nics
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.plan.plan import NICS
 from dc_gym.topologies.ecmp import path
 from dc_gym.traffic.schedule import Flow
 

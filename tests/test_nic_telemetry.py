@@ -11,7 +11,7 @@ import pytest
 
 from dc_gym import spec
 from dc_gym.base.progress import Quiet
-from dc_gym.records.tables import NIC_EVENTS
+from dc_gym.results.tables import NIC_EVENTS
 from dc_gym.run import runner
 
 pytestmark = pytest.mark.lab

@@ -10,7 +10,7 @@ from nic_guest import SETTINGS
 
 from dc_gym.base import record_file
 from dc_gym.ctrl.nic import build
-from dc_gym.grounds import inputs
+from dc_gym.run.plan import inputs
 
 BIN = Path(__file__).resolve().parent.parent / "dc_gym" / "bin"
 FLOW = {

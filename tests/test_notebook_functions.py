@@ -10,7 +10,7 @@ import pytest
 
 from dc_gym import notebook
 from dc_gym.base.errors import SpecError, TestbedError, UsageError
-from dc_gym.figures import pauses
+from dc_gym.results.figures import pauses
 
 SPEC = """
 topology = { preset = "dumbbell-10m" }

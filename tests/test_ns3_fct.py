@@ -14,7 +14,7 @@ from dc_gym.benchmarks.checks import ns3_fct as bench
 from dc_gym.benchmarks.checks.ns3 import LAB, NS3, run_pairs
 from dc_gym.benchmarks.checks.ns3_fct import ACKED
 from dc_gym.benchmarks.peers import files, ns3
-from dc_gym.grounds.experiment import Experiment
+from dc_gym.run.plan.experiment import Experiment
 
 
 def test_the_flow_list_crosses_leaves_at_the_load():

@@ -14,8 +14,8 @@ import synthetic
 from dc_gym.base.errors import UsageError
 from dc_gym.base.outputs import free_place, is_json_of, is_marked, is_table_of, mark_of, require_place
 from dc_gym.cli import main
-from dc_gym.pages import report
-from dc_gym.sweep import runs
+from dc_gym.results.pages import report
+from dc_gym.run.sweep import runs
 
 CAT = b"a picture of my cat"
 
@@ -130,7 +130,7 @@ def test_a_bench_s_json_replaces_nothing_but_itself(tmp_path: Path) -> None:
 
 
 def test_a_record_of_golden_digests_leaves_that_of_another_environment(tmp_path: Path) -> None:
-    from dc_gym.verify import golden
+    from dc_gym.cli.verify import golden
 
     place = tmp_path / "unknown.json"
     here, there = (golden.GoldenEntry({"linux": name}, {"kernel": "k"}, {"a": "1"}) for name in ("here", "there"))

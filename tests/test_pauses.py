@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dc_gym.metrics import Context, Routes, Window, flow_table, summarize
-from dc_gym.metrics.pauses import find_pauses
-from dc_gym.records import tables as records
-from dc_gym.records.tables import TABLES, Tables
+from dc_gym.results import tables as records
+from dc_gym.results.metrics import Context, Routes, Window, flow_table, summarize
+from dc_gym.results.metrics.pauses import find_pauses
+from dc_gym.results.tables import TABLES, Tables
 from tests.synthetic import flow_row, tables
 
 STEP_NS, SWEEPS = 100, 10

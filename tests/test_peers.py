@@ -17,7 +17,7 @@ from dc_gym.benchmarks.peers import files, ns3
 from dc_gym.benchmarks.peers.files import PeerFlow
 from dc_gym.benchmarks.perf import meter
 from dc_gym.cli import main
-from dc_gym.grounds.experiment import Experiment
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.topologies.ecmp import route
 
 FLOW = PeerFlow("h1", "h3", 5001, 1_000, 20_000)

@@ -10,7 +10,7 @@ import pytest
 
 from dc_gym import spec
 from dc_gym.base.progress import Quiet
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.run import runner
 
 pytestmark = pytest.mark.lab

@@ -15,15 +15,15 @@ from dc_gym.base import trusted
 from dc_gym.base.errors import UsageError
 from dc_gym.base.package import PACKAGE
 from dc_gym.cli import main
-from dc_gym.rl import checkpoints
+from dc_gym.learn.rllib import checkpoints
 
 LOADERS = {"load", "NpzFile", "read_array", "fromfile", "memmap", "open_memmap"}
 """Functions of numpy that read files."""
 UNPICKLERS = {
-    "rl/checkpoints.py": "a copy in memory of what this process pickled",
-    "sweep/cluster.py": "what a process that this one has started prints",
+    "learn/rllib/checkpoints.py": "a copy in memory of what this process pickled",
+    "run/sweep/cluster.py": "what a process that this one has started prints",
     "cli/node.py": "what the process that started this one says",
-    "conformance/guest.py": "a plan that the host wrote for this lab",
+    "cli/conformance/guest.py": "a plan that the host wrote for this lab",
 }
 """Modules that call pickle.load or pickle.loads, and what they read."""
 

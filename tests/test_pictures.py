@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from dc_gym.cli import main
-from dc_gym.figures import sweep_figure
+from dc_gym.results.figures import sweep_figure
 
 ROOT = Path(__file__).resolve().parent.parent
 REMEDY = "run `make pictures`, or after a change of the drawing alone: python scripts/pictures.py --draw"
@@ -108,7 +108,7 @@ def test_a_reader_gets_the_same_picture(name: str, tmp_path: Path, monkeypatch: 
     """The page's plot goes through `dcgym plot`, the picture through the script: both ask for the same sheet."""
     picture = pictures.pictures()[name]
     asked: list[Any] = []
-    monkeypatch.setattr("dc_gym.figures.curves.main", lambda *args: asked.append(args) or 0)
+    monkeypatch.setattr("dc_gym.results.figures.curves.main", lambda *args: asked.append(args) or 0)
     assert main.main(list(picture.plot)) == 0
     _, x_key, metrics, by_key, out, force, where = asked[0]
     told = pictures.kept()[name]["shows"]

@@ -14,13 +14,13 @@ import synthetic
 from synthetic import MS, S
 
 from dc_gym.base.tally import Tally, percentile
-from dc_gym.metrics import Context, Window, flow_table, port_table, series, summarize
-from dc_gym.metrics.curves import Curves
-from dc_gym.records import parquet, results, tables
-from dc_gym.records.digest import digest_of
-from dc_gym.records.stored import StoredTables
-from dc_gym.records.tables import TABLES, Records, TableSource
-from dc_gym.run.read_back import queue_records
+from dc_gym.results import parquet, results, tables
+from dc_gym.results.digest import digest_of
+from dc_gym.results.metrics import Context, Window, flow_table, port_table, series, summarize
+from dc_gym.results.metrics.curves import Curves
+from dc_gym.results.stored import StoredTables
+from dc_gym.results.tables import TABLES, Records, TableSource
+from dc_gym.run.result.read_back import queue_records
 
 WINDOW = Window(2 * S, 10 * S)
 

@@ -21,10 +21,10 @@ from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.readable import Scale
 from dc_gym.benchmarks.studies import demo
 from dc_gym.ctrl import controllers
-from dc_gym.figures import cases, kit, markings, styles, timeline
-from dc_gym.figures.markings import Markings
-from dc_gym.metrics import Series, Window, series
-from dc_gym.records.results import Result
+from dc_gym.results.figures import cases, kit, markings, styles, timeline
+from dc_gym.results.figures.markings import Markings
+from dc_gym.results.metrics import Series, Window, series
+from dc_gym.results.results import Result
 from dc_gym.study import Evidence, Track
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -303,8 +303,8 @@ def test_no_state_is_left_in_matplotlib() -> None:
 import sys; sys.path.insert(0, sys.argv[1])
 import matplotlib, synthetic, io
 from dc_gym.benchmarks.studies import demo
-from dc_gym.figures import cases, kit, timeline
-from dc_gym.metrics import Series, Window, series
+from dc_gym.results.figures import cases, kit, timeline
+from dc_gym.results.metrics import Series, Window, series
 assert "matplotlib.figure" not in sys.modules, "imported before anything is drawn"
 settings = lambda: {key: dict.__getitem__(matplotlib.rcParams, key) for key in matplotlib.rcParams}  # without choosing a backend
 before = settings()

@@ -47,7 +47,7 @@ from dc_gym.cli.main import main
 from dc_gym.cli.schema import schema
 from dc_gym.ctrl import actuators, controllers, policies
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.envs import observation, reward
+from dc_gym.run.agent import observation, reward
 from dc_gym.topologies import marking, presets
 from dc_gym.traffic.workloads import KINDS
 from tests.envs import made as made_up
@@ -304,7 +304,7 @@ def test_the_example_has_keys_of_its_own(sort: str) -> None:
 
 
 def test_a_sweep_and_an_override_take_a_key_of_a_plug_in(tmp_path: Path) -> None:
-    from dc_gym.sweep import grid
+    from dc_gym.run.sweep import grid
 
     shutil.copy(EXAMPLES / "ring.py", tmp_path)
     shutil.copy(EXAMPLES / "ring.toml", tmp_path)

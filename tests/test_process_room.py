@@ -21,7 +21,7 @@ from dc_gym.cli import main
 from dc_gym.run import runner
 from dc_gym.run.execution import Clock, execute
 from dc_gym.run.loading import Loading
-from dc_gym.sweep import pool
+from dc_gym.run.sweep import pool
 
 SPEC = """
 spec_version = 1

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 from dc_gym.base import record_file
-from dc_gym.grounds.inputs import PORT
 from dc_gym.monitors.state_matrix import HEADER, StateMatrix
 from dc_gym.monitors.trace import QueueTrace, read_trace
+from dc_gym.run.plan.inputs import PORT
 
 QMON = Path(__file__).resolve().parent.parent / "dc_gym/bin/qmon"
 MS = 1_000_000

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from dc_gym.base.progress import Quiet
-from dc_gym.metrics import Context, Window, summarize
-from dc_gym.metrics.queues import port_table
-from dc_gym.metrics.series import queue_means
-from dc_gym.records import parquet, results
-from dc_gym.records.digest import digest_of
-from dc_gym.records.stored import StoredTables
-from dc_gym.records.tables import TABLES, Tables, TableSource
+from dc_gym.results import parquet, results
+from dc_gym.results.digest import digest_of
+from dc_gym.results.metrics import Context, Window, summarize
+from dc_gym.results.metrics.queues import port_table
+from dc_gym.results.metrics.series import queue_means
+from dc_gym.results.stored import StoredTables
+from dc_gym.results.tables import TABLES, Tables, TableSource
 from dc_gym.run import runner
 from dc_gym.spec import load
 from tests import synthetic
@@ -177,7 +177,7 @@ def test_drops_are_told_by_class(monkeypatch: pytest.MonkeyPatch) -> None:
     told = [{"class": "rdma", "drops": 8, "marks": 0}, {"class": "tcp", "drops": 20, "marks": 8}]
     assert summarize(run, context)["class_drops"] == told
     for rows in (1, 3, 5):
-        monkeypatch.setattr("dc_gym.records.tables.PIECE_ROWS", rows)
+        monkeypatch.setattr("dc_gym.results.tables.PIECE_ROWS", rows)
         assert summarize(run, context)["class_drops"] == told
     one = Context(Window(30 * MS, 40 * MS), port_classes=("rdma", "tcp"))
     assert summarize(run, one)["class_drops"] is None, "one sweep tells no drops"

@@ -3,7 +3,7 @@
 
 import pytest
 
-from dc_gym.metrics.queue_times import BUCKETS, QueueTimes, begin_bytes
+from dc_gym.results.metrics.queue_times import BUCKETS, QueueTimes, begin_bytes
 
 
 def bucket_of(queued: int) -> int:

@@ -17,12 +17,13 @@ from dc_gym.base import record_file
 from dc_gym.base.errors import SpecError, TestbedError
 from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.grounds import inputs, nics
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.guest.plan import NICS
-from dc_gym.records.results import Result
-from dc_gym.records.tables import TABLES
-from dc_gym.run import nic_log, runner
+from dc_gym.results.results import Result
+from dc_gym.results.tables import TABLES
+from dc_gym.run import runner
+from dc_gym.run.plan import inputs, nics
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.plan.plan import NICS
+from dc_gym.run.result import nic_log
 
 MS = 1_000_000
 

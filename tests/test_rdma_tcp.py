@@ -10,9 +10,9 @@ import pcapng_reader
 import pytest
 from rdma_lab import load, run
 
-from dc_gym.grounds import inputs, nics
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
+from dc_gym.run.plan import inputs, nics
+from dc_gym.run.plan.experiment import Experiment
 
 pytestmark = pytest.mark.lab
 TCP, UDP = 6, 17

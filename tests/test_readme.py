@@ -10,7 +10,7 @@ import pytest
 from specs import demo_cells
 
 from dc_gym import __version__
-from dc_gym.records.results import load_result
+from dc_gym.results.results import load_result
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text()
 

@@ -22,13 +22,13 @@ from synthetic import S, flow_row
 from dc_gym.base.errors import MachineError, TestbedError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.base.stats import Estimate
-from dc_gym.metrics import Context, Window, flow_table, port_table, summarize
-from dc_gym.pages import report
-from dc_gym.pages.numbers import plain, scale_of, size, with_interval
-from dc_gym.pages.report.runs import gather, scenarios
-from dc_gym.pages.report.tables import metrics_table
-from dc_gym.records import results
-from dc_gym.records.fingerprint import fingerprint
+from dc_gym.results import results
+from dc_gym.results.fingerprint import fingerprint
+from dc_gym.results.metrics import Context, Window, flow_table, port_table, summarize
+from dc_gym.results.pages import report
+from dc_gym.results.pages.numbers import plain, scale_of, size, with_interval
+from dc_gym.results.pages.report.runs import gather, scenarios
+from dc_gym.results.pages.report.tables import metrics_table
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 HOSTILE = "a <script>alert(\"x\")</script> & 'more' $x^2$ </title>"

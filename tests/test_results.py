@@ -18,10 +18,10 @@ import synthetic
 
 from dc_gym.base.errors import MachineError, ResultError, UsageError
 from dc_gym.ctrl.controllers import policy_name
-from dc_gym.records import parquet, results, tables
-from dc_gym.records.digest import digest_of
-from dc_gym.records.tables import TABLES
-from dc_gym.run.read_back import queue_records
+from dc_gym.results import parquet, results, tables
+from dc_gym.results.digest import digest_of
+from dc_gym.results.tables import TABLES
+from dc_gym.run.result.read_back import queue_records
 from dc_gym.topologies.presets import TopologySpec, build
 
 
@@ -56,7 +56,7 @@ def test_round_trip(good: results.Result) -> None:
 def test_reading_starts_no_thread(good: results.Result) -> None:
     """Arrow's threads abort a process that ends while one of them has a Python object."""
     program = (
-        "import os, sys, pathlib; from dc_gym.records import results\n"
+        "import os, sys, pathlib; from dc_gym.results import results\n"
         "threads = lambda: len(os.listdir('/proc/self/task'))\n"
         "result = results.load_result(pathlib.Path(sys.argv[1])); before = threads()\n"
         "result.check_digest(); print(threads() - before)"
@@ -220,7 +220,7 @@ def test_a_run_imports_neither_pandas_nor_mininet(tmp_path: Path) -> None:
     """Each takes as long as booting a lab. The runner's modules and the writing of a result do without, installed or not."""
     program = (
         "import sys, pathlib, synthetic\n"
-        "from dc_gym.records import results; from dc_gym.run import runner\n"
+        "from dc_gym.results import results; from dc_gym.run import runner\n"
         "made = synthetic.result(pathlib.Path(sys.argv[1]))\n"
         "synthetic.summarize(made.stored, synthetic.Window(0, synthetic.S))\n"
         "print([name for name in ('pandas', 'mininet', 'matplotlib') if name in sys.modules])\n"

@@ -9,9 +9,10 @@ import pytest
 
 from dc_gym.base.errors import MachineError
 from dc_gym.base.progress import Quiet
-from dc_gym.grounds.experiment import Experiment
 from dc_gym.monitors.state_matrix import COLUMNS
-from dc_gym.run import room, runner, tgen_log
+from dc_gym.run import room, runner
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.result import tgen_log
 from dc_gym.spec import load
 
 SPEC = """

@@ -20,11 +20,12 @@ import pytest
 from dc_gym.base import processes
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.progress import Quiet
-from dc_gym.figures import timeline
-from dc_gym.grounds import plan
-from dc_gym.grounds.guest.plan import DISTURB
-from dc_gym.records.results import DERIVED, FILES, load_result
-from dc_gym.run import analysis, room, runner
+from dc_gym.results.figures import timeline
+from dc_gym.results.results import DERIVED, FILES, load_result
+from dc_gym.run import room, runner
+from dc_gym.run.plan import writer
+from dc_gym.run.plan.plan import DISTURB
+from dc_gym.run.result import analysis
 from dc_gym.spec import load
 
 pytestmark = [pytest.mark.lab, pytest.mark.user]
@@ -306,7 +307,7 @@ def test_a_plan_that_cannot_be_written_ends_the_lab_that_has_booted(folder, monk
         told.append(len(processes.descendants(os.getpid())) - len(alive))
         raise UsageError("no such policy")
 
-    monkeypatch.setattr(plan, "write_plan", write_plan)
+    monkeypatch.setattr(writer, "write_plan", write_plan)
     with pytest.raises(UsageError, match="no such policy"):
         runner.run(load(folder / "spec.toml"), folder / "out", Quiet())
     assert told[0] > 0, "the lab was there"

@@ -24,14 +24,14 @@ from dc_gym import spec
 from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.processes import descendants
 from dc_gym.base.progress import Quiet
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.guest import shell_memory
-from dc_gym.grounds.guest.plan import GO_ON
-from dc_gym.grounds.host import live
-from dc_gym.grounds.plan import write_plan
+from dc_gym.cli.shell import commands, conversation, network, programs
+from dc_gym.cli.shell.keeping import Keeping
 from dc_gym.kernel import openvswitch
-from dc_gym.shell import commands, conversation, network, programs
-from dc_gym.shell.keeping import Keeping
+from dc_gym.run.grounds.guest import shell_memory
+from dc_gym.run.grounds.host import live
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.plan.plan import GO_ON
+from dc_gym.run.plan.writer import write_plan
 
 ROOT = Path(__file__).resolve().parent.parent
 DUMBBELL = str(ROOT / "examples" / "dumbbell.toml")
@@ -730,9 +730,9 @@ import os, sys, threading, time
 from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
-from dc_gym.grounds.guest import shell
-from dc_gym.grounds.guest.plan import Plan
-from dc_gym.grounds.host import inside
+from dc_gym.run.grounds.guest import shell
+from dc_gym.run.plan.plan import Plan
+from dc_gym.run.grounds.host import inside
 orders, answers = threading.Semaphore(0), SimpleQueue()
 inside._die_with_the_runner(orders, answers)
 site = inside.HostSite(f"/proc/{os.getpid()}/fd/{sys.argv[1]}", "netem", 10**9, orders, None, answers)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dc_gym.base.stats import Estimate, band, estimate, paired, t_975
-from dc_gym.pages.numbers import with_interval
+from dc_gym.results.pages.numbers import with_interval
 
 
 @pytest.mark.parametrize(

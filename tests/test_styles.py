@@ -11,8 +11,8 @@ import pytest
 from dc_gym.base.errors import SpecError
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.controllers import Controller
-from dc_gym.figures import styles
-from dc_gym.figures.styles import Style
+from dc_gym.results.figures import styles
+from dc_gym.results.figures.styles import Style
 
 pytestmark = pytest.mark.usefixtures("registries")
 
@@ -59,5 +59,5 @@ def test_labels_of_sections(section: dict[str, str], label: str) -> None:
 
 
 def test_a_plug_in_that_imports_them_imports_no_matplotlib() -> None:
-    program = "import sys; from dc_gym.figures import styles; sys.exit('matplotlib' in sys.modules)"
+    program = "import sys; from dc_gym.results.figures import styles; sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)

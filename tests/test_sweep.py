@@ -21,13 +21,13 @@ import pyarrow.parquet as pq
 import pytest
 import synthetic
 
-from dc_gym import sweep
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.studies import demo
 from dc_gym.cli import parser
-from dc_gym.records import results
-from dc_gym.sweep import cluster, command, grid, known, pool, state, summary
+from dc_gym.results import results
+from dc_gym.run import sweep
+from dc_gym.run.sweep import cluster, command, grid, known, pool, state, summary
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SPEC = """

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dc_gym.base.progress import Quiet
-from dc_gym.records.tables import TABLES
+from dc_gym.results.tables import TABLES
 from dc_gym.run import runner
 from dc_gym.spec import load
 

@@ -12,7 +12,7 @@ from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.studies import LIBRARY
 from dc_gym.benchmarks.studies.tcp import flow_sizes, incast, queue
 from dc_gym.benchmarks.studies.tcp.queue import closed_form, measured_amplitude, round_trip_s
-from dc_gym.envs.env import as_spec
+from dc_gym.learn.env import as_spec
 from dc_gym.study.claims import Criterion, Outcome, Verdict
 from dc_gym.study.collect import SpecRuns
 from dc_gym.study.evidence import Evidence, VariantEvidence

@@ -17,15 +17,21 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.package import PACKAGE
 from dc_gym.base.progress import Bar, Lines, Quiet, choose
 from dc_gym.cli import main
-from dc_gym.records.results import write_graph
+from dc_gym.results.results import write_graph
 from dc_gym.spec import of_preset
 
 EVIL = "\x1b]0;owned\x07\x9b31m\u202e"
 BELL = "\\x07"  # rich drops it
 SEEN = "\\x1b]0;owned\\x07\\x9b31m\\u202e"
 APART = {
-    *("base/terminal.py", "cli/node.py", "conformance/guest.py", "rl/reaper.py"),
-    *("grounds/guest/main.py", "grounds/guest/report.py", "grounds/host/inside.py", "grounds/inputs.py", "traffic/execs.py"),
+    *("base/terminal.py", "cli/node.py", "cli/conformance/guest.py", "learn/rllib/reaper.py"),
+    *(
+        "run/grounds/guest/main.py",
+        "run/grounds/guest/report.py",
+        "run/grounds/host/inside.py",
+        "run/plan/inputs.py",
+        "traffic/execs.py",
+    ),
 }
 """Modules that run without a user's terminal, or print only texts of their own."""
 

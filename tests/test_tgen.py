@@ -24,9 +24,9 @@ from c_layout import layout, layout_of
 
 from dc_gym.base import record_file
 from dc_gym.base.errors import ProtocolError
-from dc_gym.grounds import inputs
-from dc_gym.records.tables import STATUSES, Records
-from dc_gym.run import tgen_log
+from dc_gym.results.tables import STATUSES, Records
+from dc_gym.run.plan import inputs
+from dc_gym.run.result import tgen_log
 from dc_gym.traffic.flows import NO_GATE, FlowRequest
 from dc_gym.traffic.schedule import Flow, Schedule
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from exec_spec import spec_text
 
-from dc_gym.records.results import load_result
+from dc_gym.results.results import load_result
 
 pytestmark = pytest.mark.lab
 

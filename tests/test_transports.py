@@ -10,7 +10,7 @@ import pytest
 
 from dc_gym import spec
 from dc_gym.base.errors import SpecError
-from dc_gym.grounds.experiment import Experiment
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.traffic.flows import NO_GATE
 
 SPEC = """

@@ -14,10 +14,10 @@ import pytest
 import synthetic
 
 from dc_gym.cli import main
-from dc_gym.records.digest import DIGEST_VERSION
-from dc_gym.records.results import Result
-from dc_gym.records.tables import Tables
-from dc_gym.verify import verify
+from dc_gym.cli.verify import verify
+from dc_gym.results.digest import DIGEST_VERSION
+from dc_gym.results.results import Result
+from dc_gym.results.tables import Tables
 
 
 @pytest.fixture

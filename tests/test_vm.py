@@ -17,11 +17,11 @@ import pytest
 
 from dc_gym.base import folder_lock
 from dc_gym.base.errors import UsageError
-from dc_gym.grounds.host import cpio, vm, vm_kernel
 from dc_gym.kernel import cable_module
 from dc_gym.kernel.cache import cache_dir
-from dc_gym.records.folder import is_unfinished
-from dc_gym.records.results import Result, load_result
+from dc_gym.results.folder import is_unfinished
+from dc_gym.results.results import Result, load_result
+from dc_gym.run.grounds.host import cpio, vm, vm_kernel
 from dc_gym.topologies import telemetry
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -123,7 +123,7 @@ def scripted(script: str, cwd: Path, timeout: int) -> subprocess.CompletedProces
     """Runs a Python program inside of the VM, with a spec as its argument."""
     (cwd / "script.py").write_text(script)
     program = (
-        "from pathlib import Path; import sys; from dc_gym.grounds.host import vm; from dc_gym.base.progress import Quiet;"
+        "from pathlib import Path; import sys; from dc_gym.run.grounds.host import vm; from dc_gym.base.progress import Quiet;"
         "sys.exit(vm.run(vm.prepare(Quiet()), [sys.executable, 'script.py', sys.argv[1]], vm.environment(), Path.cwd()))"
     )
     argv = [sys.executable, "-c", program, str(ROOT / "examples" / "dumbbell.toml")]
@@ -204,7 +204,7 @@ def test_clean_removes_just_ours_after_kill_9(tmp_path):
 AGENT = r"""
 import os, pathlib, signal, subprocess, sys, time
 import gymnasium
-import dc_gym.envs
+import dc_gym.learn
 records = pathlib.Path("/run/dcgym")
 cli = [sys.executable, "-m", "dc_gym.cli.main"]
 PROGRAMS = {"tgen", "agentd", "ovs-vswitchd", "ovsdb-server"}

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dc_gym.grounds.experiment import Experiment
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.spec.load import from_dict
 from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.topologies.waits import LAB_T0_NS, Waits

@@ -16,7 +16,7 @@ from dc_gym.base import warm
 from dc_gym.base.processes import Process, children
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.early import INTERRUPTED
-from dc_gym.sweep import pool
+from dc_gym.run.sweep import pool
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("lab_kernel")]
 SPEC = """
@@ -31,7 +31,7 @@ VANDAL = """
 import builtins, os, random, signal, sys
 import numpy as np
 from dc_gym.ctrl import controllers
-from dc_gym.records import fingerprint
+from dc_gym.results import fingerprint
 vars(controllers).clear()
 fingerprint.programs = lambda: "another"
 np.array = np.asarray = None
@@ -77,7 +77,7 @@ def test_a_run_finds_nothing_of_the_one_before_it(cells: Cells) -> None:
 
 
 def test_runs_with_a_policy_find_its_modules_imported(cells: Cells, tmp_path: Path) -> None:
-    imported = f"{IN_A_FORK}assert 'dc_gym.envs.driver' in sys.modules"
+    imported = f"{IN_A_FORK}assert 'dc_gym.run.agent.driver' in sys.modules"
     (tmp_path / "spec.toml").write_text(f'{SPEC}controller.policy = "random"\nagent.interval = "10ms"\n')
     forked = [replace(cell, has_policy=True) for cell in cells(imported, imported)]
     outcomes = pool.run_cells(forked, 1, Quiet())

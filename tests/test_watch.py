@@ -24,15 +24,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dc_gym import watch
 from dc_gym.base import folder_lock
 from dc_gym.base.errors import UsageError
+from dc_gym.cli import watch
+from dc_gym.cli.watch import labs, line, places, screen, training
+from dc_gym.cli.watch.places import Place
+from dc_gym.cli.watch.snapshot import Attached, Change, RecentSnapshots
 from dc_gym.kernel import share
 from dc_gym.monitors.state_matrix import COMMAND_ROW, COMMANDS, FLOW, HEADER, NAME_LEN, FlowStatus
 from dc_gym.topologies.graph import Cable, Graph, Host, Port, Queue, Switch
-from dc_gym.watch import labs, line, places, screen, training
-from dc_gym.watch.places import Place
-from dc_gym.watch.snapshot import Attached, Change, RecentSnapshots
 
 PORTS = ("s1-eth1", "s1-eth2", "h1-eth0", "h2-eth0")
 COLUMNS = (

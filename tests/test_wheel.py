@@ -159,7 +159,7 @@ def test_a_run_has_the_digest_of_the_checkout_and_is_verified(example: str, mach
 def test_an_environment_steps(machine: Machine) -> None:
     program = """
 import gymnasium
-env = gymnasium.make("dc_gym.envs:dcgym/Dumbbell10m-v0")
+env = gymnasium.make("dc_gym.learn:dcgym/Dumbbell10m-v0")
 observation, info = env.reset(seed=1)
 observation, reward, *_ = env.step(env.action_space.sample())
 print(observation.shape, float(reward))

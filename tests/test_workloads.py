@@ -556,7 +556,7 @@ def test_every_kind_over_udp(kind, tmp_path):
 
 
 PROGRAM = """
-from dc_gym.grounds.inputs import flow_tables
+from dc_gym.run.plan.inputs import flow_tables
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.traffic.schedule import make_schedule

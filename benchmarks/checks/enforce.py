@@ -21,12 +21,12 @@ from dc_gym.base.files import csv_bytes, put
 from dc_gym.base.outputs import free_place, is_table_of
 from dc_gym.base.readable import quantity
 from dc_gym.base.units import FRAME_BYTES, format_rate
-from dc_gym.envs.env import as_spec
-from dc_gym.envs.frame import Floats
-from dc_gym.envs.session import Session
-from dc_gym.figures import kit
-from dc_gym.figures.axes import log_ticks
-from dc_gym.sweep import runs
+from dc_gym.learn.env import as_spec
+from dc_gym.learn.session import Session
+from dc_gym.results.figures import kit
+from dc_gym.results.figures.axes import log_ticks
+from dc_gym.run.agent.frame import Floats
+from dc_gym.run.sweep import runs
 
 LINES_BPS = (10**7, 10**9, 10**10)
 SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)

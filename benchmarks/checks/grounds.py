@@ -23,17 +23,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym import spec, sweep
+from dc_gym import spec
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Quiet, choose
 from dc_gym.base.terminal import say
-from dc_gym.figures import kit
-from dc_gym.grounds.host import needs, vm
-from dc_gym.records.results import Result, load_result
-from dc_gym.run import runner
-from dc_gym.sweep import runs
+from dc_gym.results.figures import kit
+from dc_gym.results.results import Result, load_result
+from dc_gym.run import runner, sweep
+from dc_gym.run.grounds.host import needs, vm
+from dc_gym.run.sweep import runs
 
 NAME = "grounds"
 FIGURE = Path("results/grounds.png")

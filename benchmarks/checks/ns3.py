@@ -23,10 +23,10 @@ from dc_gym.base.checks import Check
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.peers import files, ns3
 from dc_gym.benchmarks.perf import meter
-from dc_gym.figures import kit
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.records.results import Result
-from dc_gym.sweep import runs
+from dc_gym.results.figures import kit
+from dc_gym.results.results import Result
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.sweep import runs
 
 SENDERS, SIZE_BYTES, PAIRS = 4, 100 * 10**6, 3
 SPEC = f"""

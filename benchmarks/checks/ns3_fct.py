@@ -4,7 +4,7 @@
 Sizes are from WebSearch, arrivals are Poisson, and both ends are drawn uniformly among hosts of different leaves. Each host has
 one path in both (topology.routing = "single"). Hosts are four times as fast as uplinks, so every queue that builds up is a
 switch's, which marks: what a host's own queue does (TSQ in Linux, nothing of the kind in ns-3) is a separate subject. Slowdown is
-completion time over the closed form (dc_gym/metrics/ideal.py), the same for both.
+completion time over the closed form (dc_gym/results/metrics/ideal.py), the same for both.
 
 A third run explains the differences and is compared with the lab: ns-3 that acknowledges every segment, so that no lone segment
 waits for a delayed ACK.
@@ -23,12 +23,12 @@ from dc_gym import spec
 from dc_gym.base.checks import Check
 from dc_gym.benchmarks.checks.ns3 import LAB, finished, run_pairs, speed_checks
 from dc_gym.benchmarks.peers import ns3
-from dc_gym.figures import kit
-from dc_gym.figures.axes import log_ticks
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.metrics import ideal
+from dc_gym.results.figures import kit
+from dc_gym.results.figures.axes import log_ticks
+from dc_gym.results.metrics import ideal
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.sweep import runs
 from dc_gym.study import collect
-from dc_gym.sweep import runs
 from dc_gym.traffic import sizes
 from dc_gym.traffic.draws import Stream
 

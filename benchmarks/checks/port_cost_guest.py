@@ -27,8 +27,8 @@ from typing import Any
 
 from dc_gym.base.clock import sleep_until
 from dc_gym.benchmarks.checks.links_guest import RECEIVER, Net, Network, ip, netns_path
-from dc_gym.grounds.guest.echo import checksum
-from dc_gym.grounds.guest.site import LAB_DEVICE, LAB_IOC_STEP
+from dc_gym.run.grounds.guest.echo import checksum
+from dc_gym.run.grounds.guest.site import LAB_DEVICE, LAB_IOC_STEP
 from dc_gym.topologies.realize.rtnl import entered
 from dc_gym.topologies.telemetry import MOST_HOPS
 from dc_gym.traffic.flows import RDMA_PORT

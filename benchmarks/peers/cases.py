@@ -21,8 +21,8 @@ from dc_gym import spec
 from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.peers import files
 from dc_gym.ctrl import controllers
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.metrics.fairness import jain
+from dc_gym.results.metrics.fairness import jain
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES
 from dc_gym.study import collect
 from dc_gym.topologies.graph import Graph

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dc_gym.base.errors import ProtocolError, UsageError
 from dc_gym.base.files import csv_bytes
 from dc_gym.base.units import PPM
-from dc_gym.grounds.experiment import Experiment
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.topologies.ecmp import Router
 from dc_gym.topologies.graph import NO_IMPAIRMENT, Graph, Port
 from dc_gym.traffic.flows import FlowRequest

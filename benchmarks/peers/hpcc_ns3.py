@@ -18,8 +18,8 @@ import numpy.typing as npt
 from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
 from dc_gym.benchmarks.peers import cases, sources
 from dc_gym.benchmarks.peers.cases import PeerCase, PeerRow
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.metrics.fairness import jain
+from dc_gym.results.metrics.fairness import jain
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.topologies.graph import Graph
 
 PROGRAM = Path("build/scratch/third")

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.interpreter import dcgym, python
-from dc_gym.records.results import Result, load_result
+from dc_gym.results.results import Result, load_result
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ORPHANS_S = 10  # long enough for a lab to end

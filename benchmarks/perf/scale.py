@@ -29,8 +29,8 @@ from dc_gym.base.readable import quantity
 from dc_gym.base.units import format_rate
 from dc_gym.benchmarks.perf import meter
 from dc_gym.benchmarks.perf.meter import ProcessCost
-from dc_gym.records.results import Result
-from dc_gym.sweep import runs
+from dc_gym.results.results import Result
+from dc_gym.run.sweep import runs
 
 HOSTS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 TRIED = 2048  # the size at which the thesis' smaller machine died

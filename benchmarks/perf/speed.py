@@ -22,8 +22,8 @@ import numpy as np
 
 from dc_gym.base.checks import Check
 from dc_gym.benchmarks.perf import meter
-from dc_gym.records.results import Result
-from dc_gym.sweep import runs
+from dc_gym.results.results import Result
+from dc_gym.run.sweep import runs
 
 REPEATS = 3
 SPEC = runs.plain_spec("speed", "dumbbell-10m", "60s") + 'monitor.interval = "10ms"\n'

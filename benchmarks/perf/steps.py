@@ -20,14 +20,14 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-import dc_gym.envs  # noqa: F401 - the ids
+import dc_gym.learn  # noqa: F401 - the ids
 from dc_gym.base import processes
 from dc_gym.base.checks import Check
-from dc_gym.envs.env import DataCenterEnv, as_spec
-from dc_gym.envs.registration import SPECS
-from dc_gym.envs.session import Session
-from dc_gym.grounds.guest.plan import GO_ON
 from dc_gym.kernel.lab import LabConfig
+from dc_gym.learn.env import DataCenterEnv, as_spec
+from dc_gym.learn.registration import SPECS
+from dc_gym.learn.session import Session
+from dc_gym.run.plan.plan import GO_ON
 
 ID = "dcgym/Dumbbell10m-v0"
 STEP = "agent.interval=1ms"
@@ -239,8 +239,8 @@ def rllib_checks() -> Iterator[Check]:
     if find_spec("ray") is None or find_spec("torch") is None:
         yield Check(RLLIB, asked, "RLlib is not installed: pip install 'dc-gym[rl]'", ok=True, skipped=True)
         return
-    from dc_gym.rl import environment, ray_session, sampling
-    from dc_gym.rl.settings import TrainingSettings
+    from dc_gym.learn.rllib import environment, ray_session, sampling
+    from dc_gym.learn.rllib.settings import TrainingSettings
 
     ray_session.require()
     task = environment.register(as_spec(SPECS[ID], [STEP]), TrainingSettings())

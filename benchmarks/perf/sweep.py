@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from dc_gym import sweep
 from dc_gym.base.checks import Check
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Quiet
-from dc_gym.sweep import runs
+from dc_gym.run import sweep
+from dc_gym.run.sweep import runs
 
 ROUNDS = 5
 SHARE = 0.85

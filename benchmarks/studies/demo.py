@@ -19,13 +19,13 @@ from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.readable import family_of, quantity
 from dc_gym.base.terminal import say
-from dc_gym.figures import cases, kit, timeline
 from dc_gym.kernel.lab import check_place
-from dc_gym.metrics import Series
-from dc_gym.records.results import Result, is_result, load_result, number
+from dc_gym.results.figures import cases, kit, timeline
+from dc_gym.results.metrics import Series
+from dc_gym.results.results import Result, is_result, load_result, number
+from dc_gym.run.sweep import cpus
 from dc_gym.study import Evidence, Measure, Study, StudyOptions, Track, Variant, VariantEvidence
 from dc_gym.study.collect import FOLDER, SpecRuns
-from dc_gym.sweep import cpus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@
  * A change is a netlink request, ready but for the index of its port's device, and a second request that
  * reads back what is in force then. Changes of Open vSwitch's datapath are generic netlink, complete, and not
  * read back. So eventd knows no cable and no qdisc: both are declared in Python alone
- * (dc_gym/grounds/changes.py).
+ * (dc_gym/run/plan/changes.py).
  *
  * A record file with two tables: changes in the order of their times, and the bytes of the requests. What
  * eventd has done is a record file, too: one record a change, and the bytes of the kernel's descriptions.

@@ -33,7 +33,7 @@ class MethodPolicy(NamedTuple):
 
 
 class MethodReward(NamedTuple):
-    """A reward that a method adds to those of agent.reward: the arguments of dc_gym.envs.reward.register."""
+    """A reward that a method adds to those of agent.reward: the arguments of dc_gym.run.agent.reward.register."""
 
     bounds: tuple[float, float]
     formula: str

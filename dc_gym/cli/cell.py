@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process of a run of a sweep: `dcgym`, tied to the process that started it (sweep/pool.py).
+"""The process of a run of a sweep: `dcgym`, tied to the process that started it (run/sweep/pool.py).
 
 python -m dc_gym.cli.cell PID WORD ...
 """

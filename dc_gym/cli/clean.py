@@ -21,9 +21,9 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.files import PARTIAL, SCRATCH, discard
 from dc_gym.base.terminal import say
 from dc_gym.base.unfinished import remove_left_over
-from dc_gym.grounds.host import state
 from dc_gym.kernel import cache
-from dc_gym.records.folder import ASIDE, is_result, is_unfinished, recover, settle
+from dc_gym.results.folder import ASIDE, is_result, is_unfinished, recover, settle
+from dc_gym.run.grounds.host import state
 
 DEPTH = 2
 

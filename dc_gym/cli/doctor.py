@@ -18,14 +18,14 @@ from dc_gym.base.files import scratch
 from dc_gym.base.interpreter import python
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.terminal import say
-from dc_gym.grounds.ground import check_programs, inside
-from dc_gym.grounds.host import needs, vm
 from dc_gym.kernel import build, cable_module, cache, openvswitch
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.confinement import SIGNALS_ABI, landlock_abi
 from dc_gym.kernel.lab import Lab, LabConfig
 from dc_gym.kernel.memory import machine_room, memory_folder
 from dc_gym.kernel.user import lab_user
+from dc_gym.run.grounds.ground import check_programs, inside
+from dc_gym.run.grounds.host import needs, vm
 from dc_gym.traffic.execs import find_program
 
 LAB_MEMORY_BYTES = 512 << 20
@@ -33,7 +33,7 @@ PAGE_BYTES = 4096
 CACHE_BYTES = 5 << 30
 PROCESSES = 1024
 FILES = 65536
-GUEST = "import time; import dc_gym.grounds.guest.main, dc_gym.topologies.realize.fabric; time.sleep(1)"
+GUEST = "import time; import dc_gym.run.grounds.guest.main, dc_gym.topologies.realize.fabric; time.sleep(1)"
 """The program in the doctor's lab. It imports all that a run's Python imports, and sleeps for a second of virtual time."""
 IN_LABS = "kernel's scripts"
 """The programs that run in a lab, which finds them in /usr/sbin, too: that is in no PATH of a plain user's."""

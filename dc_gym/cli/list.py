@@ -99,15 +99,15 @@ def _rewards() -> list[str]:
 
 def _known_policies() -> Mapping[str, Entry]:
     """Returns the registered policies. Importing them takes a moment, so it happens here."""
-    import dc_gym.envs.policy_selection  # noqa: F401
+    import dc_gym.run.agent.policy_selection  # noqa: F401
 
     return policy_kinds.KINDS
 
 
 def _known_features() -> dict[str, str]:
     """Describes each feature: those that are registered, and the values that actuators set."""
-    from dc_gym.envs import observation
-    from dc_gym.envs.scene import RATE
+    from dc_gym.run.agent import observation
+    from dc_gym.run.agent.scene import RATE
 
     found = {
         each.name: f"{each.kind}{' or class' * each.classes}, {each.low:g}..{each.high:g}: {each.formula}"
@@ -121,7 +121,7 @@ def _known_features() -> dict[str, str]:
 
 
 def _known_rewards() -> dict[str, str]:
-    from dc_gym.envs import reward
+    from dc_gym.run.agent import reward
 
     return {each.name: f"{'cost: ' if each.cost else ''}{each.formula}" for each in reward.rewards()}
 
@@ -251,7 +251,7 @@ def _show_section(name: str) -> None:
 def _show_file(name: str) -> None:
     """Prints what a file of a result holds, and what each of its columns or keys is."""
     from dc_gym.base.readable import columns
-    from dc_gym.records.folder import CONTENTS
+    from dc_gym.results.folder import CONTENTS
 
     say(f"{name}: {plain(CONTENTS[name])}\n")
     rows = ((key, plain(told)) for key, told in columns_of(name))
@@ -275,8 +275,8 @@ SHOWN: tuple[tuple[Callable[[], Iterable[str]], Callable[[str], None]], ...] = (
 
 def columns_of(file: str) -> list[tuple[str, str]]:
     """Returns the names of the columns or keys of one of FILES, each with its meaning in Markdown."""
-    from dc_gym.metrics import names, pauses, queues, summary
-    from dc_gym.records import results, tables
+    from dc_gym.results import results, tables
+    from dc_gym.results.metrics import names, pauses, queues, summary
 
     if file == "summary.json":
         return [(name, metrics.formula) for metrics in names.FORMULAS for name in metrics.titles]

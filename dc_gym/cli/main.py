@@ -27,7 +27,7 @@ from dc_gym.base.errors import INTERRUPTED, TestbedError, UsageError, in_words, 
 from dc_gym.base.terminal import STANDARD_OUTPUT, say
 from dc_gym.cli import parser
 from dc_gym.cli.signals import ENDS, Terminated, terminable
-from dc_gym.figures import settings
+from dc_gym.results.figures import settings
 
 __all__ = ["main"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process of a run on a node of a Ray cluster, tied to the worker that started it (sweep/cluster.py).
+"""The process of a run on a node of a Ray cluster, tied to the worker that started it (run/sweep/cluster.py).
 
 python -m dc_gym.cli.node PID < order > files
 """
@@ -22,8 +22,8 @@ def main() -> None:
     """Reads the spec and its files from standard input, runs in a folder of its own, and writes the result out."""
     tie_to_parent(int(sys.argv.pop(1)))
     from dc_gym.cli.main import main as dcgym
-    from dc_gym.sweep.cluster import read_all, write_all
-    from dc_gym.sweep.pool import Cell
+    from dc_gym.run.sweep.cluster import read_all, write_all
+    from dc_gym.run.sweep.pool import Cell
 
     spec, own = pickle.load(sys.stdin.buffer)
     with scratch(Path(tempfile.gettempdir()), "dcgym-cell-") as place:

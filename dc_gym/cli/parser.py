@@ -133,7 +133,7 @@ def _add_run(commands: Any) -> None:
 def _add_verify(commands: Any) -> None:
     summary = "run a result's spec again, or take a second result, and name the first record that differs"
     example = "dcgym verify results/nv-2\n  dcgym verify results/nv-2 --against results/nv-2-elsewhere"
-    parser = _add(commands, "verify", summary, example, _delegate("dc_gym.verify.verify"))
+    parser = _add(commands, "verify", summary, example, _delegate("dc_gym.cli.verify.verify"))
     parser.add_argument(
         "dir", nargs="?", type=Path, metavar="DIR", help="a result folder, or a folder of several results, such as a sweep's"
     )
@@ -147,7 +147,7 @@ def _add_verify(commands: Any) -> None:
 def _add_conformance(commands: Any) -> None:
     summary = "run the kernel's own packetdrill scripts, or your scripts, in a lab"
     example = "dcgym conformance --only 'tcp_ecn_*' --ip ipv4\n  dcgym conformance my.pkt"
-    parser = _add(commands, "conformance", summary, example, _delegate("dc_gym.conformance"))
+    parser = _add(commands, "conformance", summary, example, _delegate("dc_gym.cli.conformance"))
     parser.add_argument(
         "scripts", nargs="*", type=Path, metavar="SCRIPT", help="packetdrill scripts, or folders of them (default: the kernel's)"
     )
@@ -170,7 +170,7 @@ def _add_conformance(commands: Any) -> None:
 def _add_golden(commands: Any) -> None:
     summary = "run short scenarios and compare their digests with the recorded ones"
     example = 'dcgym golden\n  dcgym golden --renew --because "tgen binds ports in another order"'
-    parser = _add(commands, "golden", summary, example, _delegate("dc_gym.verify.golden"))
+    parser = _add(commands, "golden", summary, example, _delegate("dc_gym.cli.verify.golden"))
     parser.add_argument(
         "--only", action="append", default=[], metavar="GLOB", help="run only scenarios whose name matches (may be repeated)"
     )
@@ -187,7 +187,9 @@ def _add_golden(commands: Any) -> None:
     unknown = Path("results/golden-unknown.json")
     recorded = "where digests of an unknown environment are written (default: %(default)s)"
     parser.add_argument("--record", type=Path, default=unknown, metavar="FILE", help=recorded)
-    parser.add_argument("--file", type=Path, metavar="FILE", help="file of recorded digests (default: dc_gym/verify/golden.json)")
+    parser.add_argument(
+        "--file", type=Path, metavar="FILE", help="file of recorded digests (default: dc_gym/cli/verify/golden.json)"
+    )
     _add_quiet(parser)
 
 
@@ -197,7 +199,7 @@ def _add_compare(commands: Any) -> None:
         "compare",
         "show the metrics of two results side by side",
         "dcgym compare results/nv-2 results/dctcp-2",
-        _delegate("dc_gym.verify.compare", progress=False),
+        _delegate("dc_gym.cli.verify.compare", progress=False),
     )
     parser.add_argument("a", type=Path, metavar="A", help="a result folder")
     parser.add_argument("b", type=Path, metavar="B", help="another result folder")
@@ -211,7 +213,7 @@ def _add_sweep(commands: Any) -> None:
         "sweep",
         "run a grid of specs, several labs at a time; the same command continues a sweep that was stopped",
         example,
-        _delegate("dc_gym.sweep"),
+        _delegate("dc_gym.run.sweep"),
     )
     _add_spec(parser, "a grid file (docs/sweeps.md), or a spec as for `dcgym run`")
     parser.add_argument(
@@ -240,7 +242,7 @@ def _add_sweep(commands: Any) -> None:
 
 
 def _add_watch(commands: Any) -> None:
-    body = _delegate("dc_gym.watch", progress=False)
+    body = _delegate("dc_gym.cli.watch", progress=False)
     summary = "show queues, rates and flows of a run, training or sweep in progress"
     parser = _add(commands, "watch", summary, "dcgym watch results/nv-2", body)
     parser.add_argument("dir", type=Path, metavar="DIR", help="the --out folder of the run, training or sweep")
@@ -260,7 +262,7 @@ def _add_watch(commands: Any) -> None:
 def _add_shell(commands: Any) -> None:
     summary = "boot a network and wait at a prompt for commands on its hosts, as Mininet's"
     example = "dcgym shell examples/dumbbell.toml\n  echo 'h1 ping -c 3 h3' | dcgym shell examples/dumbbell.toml"
-    parser = _add(commands, "shell", summary, example, _delegate("dc_gym.cli.shell"))
+    parser = _add(commands, "shell", summary, example, _delegate("dc_gym.cli.shell.command"))
     _add_spec(parser, f"{SPEC}, or the name of a preset")
     parser.add_argument("host", nargs="?", metavar="HOST", help="run all commands on this host (default: each names its own)")
     parser.add_argument("--ground", choices=("lab", "host"), help="short for --set ground=NAME")
@@ -272,7 +274,7 @@ def _add_shell(commands: Any) -> None:
 def _add_attach(commands: Any) -> None:
     summary = "give a further prompt on a network that dcgym shell has booted"
     example = "dcgym attach\n  echo queues | dcgym attach"
-    parser = _add(commands, "attach", summary, example, _delegate("dc_gym.cli.attach", progress=False))
+    parser = _add(commands, "attach", summary, example, _delegate("dc_gym.cli.shell.attach", progress=False))
     parser.add_argument("pid", type=int, nargs="?", metavar="PID", help="process of the shell (default: the only one of yours)")
 
 
@@ -312,7 +314,7 @@ def _add_train(commands: Any) -> None:
 def _add_export(commands: Any) -> None:
     summary = "write a training's policy to a file that runs without RLlib (--set controller=policy.npz)"
     example = "dcgym export results/ppo --out ppo.npz\n  dcgym export results/ppo/checkpoints/iteration-000010"
-    parser = _add(commands, "export", summary, example, _delegate("dc_gym.rl.export", progress=False))
+    parser = _add(commands, "export", summary, example, _delegate("dc_gym.learn.rllib.export", progress=False))
     parser.add_argument("dir", type=Path, metavar="DIR", help="the folder of a training, or one of its checkpoints")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the file to write (default: policy.npz in the training's folder)"
@@ -442,7 +444,7 @@ def _add_plot(commands: Any) -> None:
 
 def _add_report(commands: Any) -> None:
     summary = "write one HTML page about results: figures, metrics with intervals, paired differences, certificates"
-    parser = _add(commands, "report", summary, "dcgym report results/sweep", _delegate("dc_gym.pages.report"))
+    parser = _add(commands, "report", summary, "dcgym report results/sweep", _delegate("dc_gym.results.pages.report"))
     parser.add_argument(
         "folders", nargs="+", type=Path, metavar="DIR", help="a result folder, or a folder of several results, such as a sweep's"
     )
@@ -577,7 +579,7 @@ def _add_kernel(commands: Any) -> None:
 def _add_vm(commands: Any) -> None:
     summary = "run a dcgym command as root in a VM with the distribution's kernel, for the host ground"
     example = "dcgym vm -- run examples/dumbbell.toml --ground host --out results/host"
-    parser = _add(commands, "vm", summary, example, _delegate("dc_gym.grounds.host.vm"))
+    parser = _add(commands, "vm", summary, example, _delegate("dc_gym.run.grounds.host.vm"))
     parser.add_argument(
         "--memory",
         dest="memory_bytes",

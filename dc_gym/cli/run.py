@@ -17,7 +17,7 @@ from dc_gym.base.terminal import say
 from dc_gym.ctrl.controllers import policy_name
 
 if TYPE_CHECKING:
-    from dc_gym.records.results import Result
+    from dc_gym.results.results import Result
     from dc_gym.spec import Spec
 
 
@@ -27,7 +27,7 @@ def main(args: Namespace) -> int:
     from dc_gym.run.loading import collection_paused
 
     with collection_paused():
-        from dc_gym.grounds.guest.plan import DISTURB
+        from dc_gym.run.plan.plan import DISTURB
         from dc_gym.spec import load
 
         overrides = args.overrides + ([f"ground={args.ground}"] if args.ground else [])
@@ -69,7 +69,7 @@ def _default_out(spec: Spec) -> Path:
 def _show_result(result: Result) -> None:
     """Prints a few numbers, the digest and the folder. null becomes '-'."""
     from dc_gym.base.readable import number
-    from dc_gym.metrics.summary import has_idle_time
+    from dc_gym.results.metrics.summary import has_idle_time
 
     summary = result.summary
     port = summary.get("bottleneck_port") or "-"
@@ -143,7 +143,7 @@ def _agent_rows(totals: Mapping[str, float] | None) -> list[tuple[str, str]]:
 def _class_rows(classes: Iterable[Mapping[str, Any]] | None) -> list[tuple[str, str]]:
     """Returns a row for each class of flows where there are several."""
     from dc_gym.base.readable import number
-    from dc_gym.metrics.classes import label
+    from dc_gym.results.metrics.classes import label
 
     rows = []
     for each in classes or ():

@@ -17,7 +17,7 @@ from dc_gym.base.readable import quantity
 from dc_gym.base.terminal import say
 from dc_gym.base.units import PPB, PPM, format_rate, format_share, format_size
 from dc_gym.cli.spec_or_preset import spec_or_preset
-from dc_gym.records.folder import is_result
+from dc_gym.results.folder import is_result
 from dc_gym.spec import Spec
 from dc_gym.spec.result_code import require_no_code
 from dc_gym.topologies import presets
@@ -27,7 +27,7 @@ from dc_gym.topologies.paths import base_rtt_ns, bottleneck, one_way_ns, round_t
 from dc_gym.topologies.scale import not_scale_free
 
 if TYPE_CHECKING:
-    from dc_gym.records.results import Result
+    from dc_gym.results.results import Result
 
 MOST_PAIRS = 5000
 A_PORT = 5001
@@ -100,7 +100,7 @@ def _shown(place: Path, overrides: Sequence[str]) -> ShownNetwork:
     folder = place.parent if place.name == "manifest.json" else place
     if not is_result(folder):
         return ShownNetwork.of_spec(spec_or_preset(str(place), overrides))
-    from dc_gym.records.results import load_result  # imports NumPy, as does all that reads a result
+    from dc_gym.results.results import load_result  # imports NumPy, as does all that reads a result
 
     result = load_result(folder)
     if not overrides:
@@ -229,7 +229,7 @@ def _table(header: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> list[str
 
 
 def _check_name(out: Path) -> None:
-    from dc_gym.figures.kit import check_name  # imports NumPy, which takes longer than everything else here
+    from dc_gym.results.figures.kit import check_name  # imports NumPy, which takes longer than everything else here
 
     check_name(out)
 
@@ -240,8 +240,8 @@ def _title(shown: ShownNetwork) -> str:
 
 
 def _draw(shown: ShownNetwork, out: Path, mark: str) -> Path:
-    from dc_gym.figures import kit
-    from dc_gym.figures.topology import PLAIN, draw_topology, line_width
+    from dc_gym.results.figures import kit
+    from dc_gym.results.figures.topology import PLAIN, draw_topology, line_width
 
     graph = shown.graph
     with kit.style():

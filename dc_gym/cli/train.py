@@ -14,9 +14,9 @@ FLOWS = "flows"
 def main(args: Namespace, progress: Progress) -> int:
     """Runs the training."""
     if args.agents == FLOWS:
-        from dc_gym.rl import flow_training
+        from dc_gym.methods.rlcc.offline import flow_training
 
         return flow_training.main(args, progress)
-    from dc_gym.rl import train
+    from dc_gym.learn.rllib import train
 
     return train.main(args, progress)

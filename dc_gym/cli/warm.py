@@ -37,8 +37,14 @@ from dc_gym.cli import early
 from dc_gym.cli.signals import tie_to_parent
 
 MODULES = (
-    *("dc_gym.cli.run", "dc_gym.base.progress", "dc_gym.run.runner", "dc_gym.run.outcome", "dc_gym.run.manifest"),
-    *("dc_gym.grounds.lab", "dc_gym.grounds.plan", "dc_gym.grounds.nics", "dc_gym.grounds.frozen", "dc_gym.records.results"),
+    *("dc_gym.cli.run", "dc_gym.base.progress", "dc_gym.run.runner", "dc_gym.run.result.outcome", "dc_gym.run.result.manifest"),
+    *(
+        "dc_gym.run.grounds.lab",
+        "dc_gym.run.plan.writer",
+        "dc_gym.run.plan.nics",
+        "dc_gym.run.grounds.frozen",
+        "dc_gym.results.results",
+    ),
     *("numpy.ma", "encodings.utf_8_sig", "encodings.idna"),
 )
 """Modules that a run on the lab imports, with all that these import."""
@@ -67,9 +73,9 @@ def load(more: Sequence[str] = ()) -> None:
         importlib.import_module(name)
     if is_ours:
         del os.environ[ALLOCATOR]  # a run does not hand it on to its programs
-    from dc_gym.grounds.ground import check_programs
     from dc_gym.kernel import build
-    from dc_gym.records import fingerprint
+    from dc_gym.results import fingerprint
+    from dc_gym.run.grounds.ground import check_programs
 
     fingerprint.read_sources()
     with suppress(TestbedError):  # each run says so itself

@@ -2,7 +2,7 @@
 """An agent's policy and its file: a net of dense layers with its normalisation, evaluated with numpy alone.
 
 docs/policy-file.md describes the file. A trainer writes a policy with `AgentPolicy(...).write(path)`. A run reads it back and
-checks it against the network before it acts (dc_gym/envs/file_policy.py).
+checks it against the network before it acts (dc_gym/run/agent/file_policy.py).
 """
 
 from __future__ import annotations

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run: turns a spec into what a ground carries, runs it inside the ground, and turns what it leaves into a result."""
+"""A run: spec -> plan/ -> grounds/ (with agent/) -> result/. runner.py does one run, sweep/ does many."""

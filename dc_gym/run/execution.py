@@ -16,8 +16,8 @@ from dc_gym.base.errors import LabError, MachineError, TestbedError, naming
 from dc_gym.base.process_bound import unshared
 from dc_gym.base.processes import tree_cpu_s
 from dc_gym.base.progress import Progress
-from dc_gym.grounds.ground import Driver, Ground
-from dc_gym.grounds.guest.plan import REASON, Plan
+from dc_gym.run.grounds.ground import Driver, Ground
+from dc_gym.run.plan.plan import REASON, Plan
 
 KEPT_LOG_LINES, KEPT_LOG_CHARS = 100_000, 32_000_000
 """The most that is kept of what a ground prints. A program there may print without end."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
-AFTERWARDS = ("dc_gym.run.outcome",)
+AFTERWARDS = ("dc_gym.run.result.outcome",)
 """Modules that a run needs when its traffic is over, with all that they import."""
-PLOT = ("dc_gym.figures.timeline", "matplotlib.figure", "matplotlib.backends.backend_agg")
+PLOT = ("dc_gym.results.figures.timeline", "matplotlib.figure", "matplotlib.backends.backend_agg")
 
 
 @contextmanager

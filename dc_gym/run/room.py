@@ -16,8 +16,8 @@ from pathlib import Path
 from dc_gym.base.errors import MachineError
 from dc_gym.base.progress import Progress
 from dc_gym.base.readable import quantity
-from dc_gym.grounds.experiment import Experiment
 from dc_gym.kernel.memory import machine_room
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.traffic.schedule import Flow
 
 CELL_BYTES, CELLS, TIME_BYTES = 8, 15, 8

@@ -17,31 +17,31 @@ from typing import TYPE_CHECKING
 from dc_gym.base import process_room, trusted
 from dc_gym.base.errors import MachineError
 from dc_gym.base.progress import Progress
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.ground import check_programs, make_folders
-from dc_gym.grounds.guest.plan import Plan
-from dc_gym.grounds.selection import ground_of
 from dc_gym.kernel import cache, openvswitch
-from dc_gym.records.copies import copy_inputs
-from dc_gym.records.folder import finish, kept_on_failure, writing
+from dc_gym.results.copies import copy_inputs
+from dc_gym.results.folder import finish, kept_on_failure, writing
 from dc_gym.run import room
 from dc_gym.run.execution import Clock, execute
+from dc_gym.run.grounds.ground import check_programs, make_folders
+from dc_gym.run.grounds.selection import ground_of
 from dc_gym.run.loading import Loading, collection_paused
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.plan.plan import Plan
 from dc_gym.spec import Spec
 from dc_gym.spec.result_code import items_of
 from dc_gym.topologies.buffers import short_of_headroom
 from dc_gym.topologies.graph import Graph
 
 if TYPE_CHECKING:
-    from dc_gym.envs.driver import PolicyDriver
-    from dc_gym.grounds.nics import NicPlan
-    from dc_gym.records.results import Result
+    from dc_gym.results.results import Result
+    from dc_gym.run.agent.driver import PolicyDriver
+    from dc_gym.run.plan.nics import NicPlan
 
 
 def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot: bool = True, disturb: str = "") -> Result:
     """Runs `spec` and leaves its result in `out`. The result may be unfit; reporting that is the caller's task.
 
-    Raises TestbedError when the run fails; then nothing is left, except after the traffic (records/folder.py). `disturb` is a
+    Raises TestbedError when the run fails; then nothing is left, except after the traffic (results/folder.py). `disturb` is a
     shell command run during set-up, for tests of determinism. With `plot=False` the plot is left out.
     """
     out = out.absolute()
@@ -71,9 +71,9 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
 
         def write_plan() -> Plan:
             with collection_paused():
-                from dc_gym.grounds import plan  # imports numpy
+                from dc_gym.run.plan import writer  # imports numpy
 
-            written, nic = plan.write_plan(experiment, ovs, private, disturb)
+            written, nic = writer.write_plan(experiment, ovs, private, disturb)
             nics.append(nic)
             loading.begin()
             return written
@@ -84,7 +84,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         with kept_on_failure(partial):
             _begin("results", clock, progress)
             loading.finish()
-            from dc_gym.run import manifest, outcome
+            from dc_gym.run.result import manifest, outcome
 
             setup = manifest.PreparedRun(experiment, ground, ground.environment(ovs), inputs, nics[0], driver, disturb)
             outcome.conclude(setup, ovs, partial, clock, progress)
@@ -94,7 +94,7 @@ def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *,
         if plot:
             outcome.draw(out, clock, progress)
     progress.phase("done")
-    from dc_gym.records.results import load_result
+    from dc_gym.results.results import load_result
 
     return load_result(out)
 
@@ -112,7 +112,7 @@ def _driver(experiment: Experiment, progress: Progress) -> PolicyDriver | None:
     policy = experiment.spec.controller.policy
     if policy is None:
         return None
-    from dc_gym.envs.driver import PolicyDriver  # imports Gymnasium
+    from dc_gym.run.agent.driver import PolicyDriver  # imports Gymnasium
 
     driver = PolicyDriver(experiment)
     if driver.unlike:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dc_gym.base.progress import Progress
-from dc_gym.records import fingerprint
+from dc_gym.results import fingerprint
 from dc_gym.study import collect, identity
 from dc_gym.study.identity import Lineage
 from dc_gym.study.model import Repeats, Study, StudyOptions

@@ -17,18 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym import spec as specs
-from dc_gym import sweep
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.files import machine_errors, put
 from dc_gym.base.progress import Progress
 from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
-from dc_gym.records import results
-from dc_gym.records.results import Result
+from dc_gym.results import results
+from dc_gym.results.results import Result
+from dc_gym.run import sweep
+from dc_gym.run.sweep.grid import Grid, Point
+from dc_gym.run.sweep.state import RunState
 from dc_gym.spec import Spec
 from dc_gym.study.evidence import Evidence, Sample, Shortfall, Track, VariantEvidence, fewer
 from dc_gym.study.model import Collect, Collected, Files, Study, StudyOptions, Variant
-from dc_gym.sweep.grid import Grid, Point
-from dc_gym.sweep.state import RunState
 
 PAYLOAD_BYTES = 1440
 """Payload of a NIC's full frame."""
@@ -113,7 +113,7 @@ def run_all(
     if options.address is None:
         where = sweep.local(1 if options.ground == "host" else options.jobs)
     else:
-        where = importlib.import_module("dc_gym.sweep.cluster").connect(options.address, options.jobs)
+        where = importlib.import_module("dc_gym.run.sweep.cluster").connect(options.address, options.jobs)
     asked = Grid(name, keys, tuple(points))
     statuses = sweep.run_grid(asked, out, where, progress, retry=options.retry, force=options.force)
     for status in statuses:

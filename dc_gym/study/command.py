@@ -23,14 +23,14 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
-from dc_gym.records import fingerprint
+from dc_gym.results import fingerprint
+from dc_gym.run.sweep import cpus
 from dc_gym.study import carry, collect, identity, page, score, table
 from dc_gym.study.claims import Verdict
 from dc_gym.study.find import ALL, Library
 from dc_gym.study.model import Study, StudyOptions
 from dc_gym.study.page import Report
 from dc_gym.study.table import Table
-from dc_gym.sweep import cpus
 
 OUT = Path("results/study")
 EVIDENCE = Path("results/evidence")

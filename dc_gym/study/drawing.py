@@ -16,8 +16,8 @@ import numpy as np
 
 from dc_gym.base.readable import number, sentence
 from dc_gym.base.stats import Estimate, band
-from dc_gym.figures import kit
-from dc_gym.figures.axes import ErrorBar, bar_of, draw_bar, log_from_zero, log_ticks, set_scale
+from dc_gym.results.figures import kit
+from dc_gym.results.figures.axes import ErrorBar, bar_of, draw_bar, log_from_zero, log_ticks, set_scale
 from dc_gym.study.evidence import Evidence, Floats, Measure, Track, VariantEvidence
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from dc_gym.base.files import put
 from dc_gym.kernel import build, openvswitch
 from dc_gym.kernel import cache as caches
 from dc_gym.kernel import source as sources_of_kernels
-from dc_gym.records import fingerprint
+from dc_gym.results import fingerprint
 from dc_gym.study.evidence import Measure
 from dc_gym.study.model import Study, StudyOptions
 from dc_gym.study.table import Table
@@ -36,7 +36,7 @@ from dc_gym.study.table import Table
 LINEAGE = "lineage.tsv"
 GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 """Instructions that read a name of the module; others with names read attributes."""
-OWN_CODE = ("dc_gym.benchmarks.", "dc_gym.study.", "dc_gym.methods.", "dc_gym.figures.timeline", "own.")
+OWN_CODE = ("dc_gym.benchmarks.", "dc_gym.study.", "dc_gym.methods.", "dc_gym.results.figures.timeline", "own.")
 """Modules whose functions are part of what measures. Others are in the environment's fingerprint."""
 OPTIONS = {"full": "full", "cases": "all_cases"}
 OPTIONS |= {name: name for name in ("variants", "seeds", "steps", "duration", "algorithms", "preset")}

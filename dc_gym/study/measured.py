@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from dc_gym.base.units import parse_time_ns
-from dc_gym.figures import timeline
-from dc_gym.metrics import Window, series
-from dc_gym.metrics.convergence import HOLD
-from dc_gym.metrics.queues import sides
-from dc_gym.records.results import Result, number
-from dc_gym.records.tables import TABLES
+from dc_gym.results.figures import timeline
+from dc_gym.results.metrics import Window, series
+from dc_gym.results.metrics.convergence import HOLD
+from dc_gym.results.metrics.queues import sides
+from dc_gym.results.results import Result, number
+from dc_gym.results.tables import TABLES
 from dc_gym.spec import without_code
 from dc_gym.study.evidence import Floats, Track
 

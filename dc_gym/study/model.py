@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.base.spelling import unknown
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study.claims import Claim, Criterion
 from dc_gym.study.evidence import Evidence, Measure, Sample, Track, VariantEvidence
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from dc_gym import __version__
 from dc_gym.base.files import csv_bytes, machine_errors, put
 from dc_gym.base.outputs import is_marked, require_place
-from dc_gym.figures import kit
-from dc_gym.pages import html
+from dc_gym.results.figures import kit
+from dc_gym.results.pages import html
 from dc_gym.study import drawing, identity
 from dc_gym.study.claims import Verdict, judge, plain, text
 from dc_gym.study.evidence import Evidence, Measure, VariantEvidence

@@ -18,7 +18,7 @@ from rich.table import Column
 from rich.table import Table as Shown
 
 from dc_gym.base import terminal
-from dc_gym.figures import kit
+from dc_gym.results.figures import kit
 from dc_gym.study.claims import Verdict
 from dc_gym.study.page import Report
 

@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from dc_gym.base.readable import number, sentence
-from dc_gym.figures import kit
-from dc_gym.figures.axes import draw_bar, log_ticks, plain_ticks
+from dc_gym.results.figures import kit
+from dc_gym.results.figures.axes import draw_bar, log_ticks, plain_ticks
 from dc_gym.study.drawing import bar
 from dc_gym.study.evidence import Evidence, Measure
 

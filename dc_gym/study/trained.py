@@ -22,16 +22,16 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.progress import Progress
 from dc_gym.base.units import format_rate, format_size, format_time, parse_time_ns
-from dc_gym.figures import styles
-from dc_gym.records.results import Result
-from dc_gym.rl.settings import HELD_OUT
+from dc_gym.learn.rllib.settings import HELD_OUT
+from dc_gym.results.figures import styles
+from dc_gym.results.results import Result
+from dc_gym.run.sweep.grid import Point
 from dc_gym.spec import Spec
 from dc_gym.spec.experiment import POLICY_COPY
 from dc_gym.study import collect, trainings
 from dc_gym.study.evidence import Evidence, Sample, Shortfall, VariantEvidence, fewer
 from dc_gym.study.model import Collected, Facts, Files, Study, StudyOptions, Variant
 from dc_gym.study.trainings import Training
-from dc_gym.sweep.grid import Point
 
 POLICY = "controller.policy"
 TRAFFIC = ("kind", "transport", "rate", "jitter", "file")

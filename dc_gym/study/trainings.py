@@ -27,10 +27,10 @@ from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.files import machine_errors, put
 from dc_gym.base.progress import Progress, Quiet, short_time
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.records import fingerprint
+from dc_gym.results import fingerprint
+from dc_gym.run.sweep.pool import Cell, CellOutcome, run_cells
 from dc_gym.spec import Spec
 from dc_gym.study.evidence import Track
-from dc_gym.sweep.pool import Cell, CellOutcome, run_cells
 
 FOLDER = "trainings"
 LABS = 4

@@ -15,12 +15,6 @@ from dc_gym import spec
 from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.base.progress import Quiet
-from dc_gym.envs.action import Action
-from dc_gym.envs.actors import Actors
-from dc_gym.envs.observation import Observer
-from dc_gym.envs.policies import PolicyContext
-from dc_gym.envs.scene import Scene
-from dc_gym.grounds.experiment import Experiment
 from dc_gym.methods.acc.agent import AccAgent
 from dc_gym.methods.acc.groups import groups_of, node_heights
 from dc_gym.methods.acc.keys import AccKeys
@@ -28,6 +22,12 @@ from dc_gym.methods.acc.policy import SHIPPED, AccPolicy
 from dc_gym.methods.acc.q_network import QNetwork
 from dc_gym.methods.acc.queues import AccQueues, Slot
 from dc_gym.methods.acc.template import DEPLOYED, TEMPLATES, Template
+from dc_gym.run.agent.action import Action
+from dc_gym.run.agent.actors import Actors
+from dc_gym.run.agent.observation import Observer
+from dc_gym.run.agent.policies import PolicyContext
+from dc_gym.run.agent.scene import Scene
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.run.runner import run
 from tests.envs.made import CLASSES, MS, STEP, cells, class_cells, experiment, frame, scene
 

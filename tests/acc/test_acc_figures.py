@@ -27,7 +27,7 @@ from dc_gym.benchmarks.studies.acc import (
     figure_16,
 )
 from dc_gym.benchmarks.studies.acc.common import LEARNING, LINE_BPS, LOSSY, PFC, TRAINED, UNMARKED, on
-from dc_gym.figures import kit
+from dc_gym.results.figures import kit
 from dc_gym.spec import Spec
 from dc_gym.study import collect
 from dc_gym.study.claims import Verdict, judge

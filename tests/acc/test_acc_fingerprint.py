@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.records import fingerprint
+from dc_gym.results import fingerprint
 from dc_gym.spec import Spec, load
 from tests import imports
 

@@ -16,7 +16,6 @@ import pytest
 from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
-from dc_gym.grounds.experiment import Experiment
 from dc_gym.methods.acc.keys import GROUPS
 from dc_gym.methods.acc.offline import checkpoint, on_labs, scenarios, train
 from dc_gym.methods.acc.offline.on_labs import AccTrainingSettings, Trainer
@@ -24,6 +23,7 @@ from dc_gym.methods.acc.offline.scenarios import MOST_FLOWS_OF_SENDER, MOST_OUTS
 from dc_gym.methods.acc.policy import AccPolicy
 from dc_gym.methods.acc.settings import DqnSettings
 from dc_gym.methods.acc.template import DEPLOYED
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.spec.load import load
 from dc_gym.traffic.storage import MIXES
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from dc_gym import spec
-from dc_gym.envs.frame import Floats, FlowInfo, Frame
-from dc_gym.envs.scene import Scene, flow_info
-from dc_gym.grounds.experiment import Experiment
 from dc_gym.monitors.state_matrix import COLUMNS, FLOW
+from dc_gym.run.agent.frame import Floats, FlowInfo, Frame
+from dc_gym.run.agent.scene import Scene, flow_info
+from dc_gym.run.plan.experiment import Experiment
 
 MS = 10**6
 ROWS = {name: row for row, name in enumerate(["s1-eth1", "s1-eth2", "s1-eth3", "s2-eth1", "s2-eth2", "s2-eth3"])}

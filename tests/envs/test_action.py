@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError
-from dc_gym.envs import action as actions
-from dc_gym.envs.action import Action, register
+from dc_gym.run.agent import action as actions
+from dc_gym.run.agent.action import Action, register
 from tests.envs.made import STEP, random_values, scene
 
 FLOOR = 0.001  # 10 kbit/s of 10 Mbit/s
@@ -57,7 +57,7 @@ def test_the_way_back(name):
 
 
 def test_a_floor_at_the_line_leaves_no_choice():
-    from dc_gym.envs.scene import Scene
+    from dc_gym.run.agent.scene import Scene
     from tests.envs.made import experiment
 
     found = Scene.of(experiment('agent.floor="10Mbit/s"'))

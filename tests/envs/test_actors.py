@@ -17,13 +17,13 @@ import pytest
 from dc_gym.base.errors import AgentError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
-from dc_gym.envs import policies
-from dc_gym.envs.action import Action
-from dc_gym.envs.actors import Actors
-from dc_gym.envs.env import DataCenterEnv, as_spec
-from dc_gym.envs.observation import Observer
-from dc_gym.envs.policies import PolicyContext
-from dc_gym.records.results import Result
+from dc_gym.learn.env import DataCenterEnv, as_spec
+from dc_gym.results.results import Result
+from dc_gym.run.agent import policies
+from dc_gym.run.agent.action import Action
+from dc_gym.run.agent.actors import Actors
+from dc_gym.run.agent.observation import Observer
+from dc_gym.run.agent.policies import PolicyContext
 from dc_gym.run.runner import run
 from tests.envs.made import RUNNING, STEP, cells, experiment, flows, frame, scene
 

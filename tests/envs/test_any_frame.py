@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from dc_gym import spec
-from dc_gym.envs import observation, policies, reward, totals
-from dc_gym.envs.action import Action, heads
-from dc_gym.envs.observation import Observer
-from dc_gym.envs.policies import PolicyContext
-from dc_gym.envs.policy_selection import policy_of
-from dc_gym.envs.reward import WeightedReward
-from dc_gym.envs.scene import Scene, flow_info
-from dc_gym.grounds.experiment import Experiment
+from dc_gym.run.agent import observation, policies, reward, totals
+from dc_gym.run.agent.action import Action, heads
+from dc_gym.run.agent.observation import Observer
+from dc_gym.run.agent.policies import PolicyContext
+from dc_gym.run.agent.policy_selection import policy_of
+from dc_gym.run.agent.reward import WeightedReward
+from dc_gym.run.agent.scene import Scene, flow_info
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.topologies import presets
 from tests.envs.made import STEP, random_frame, scene
 

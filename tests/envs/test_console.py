@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError
-from dc_gym.envs.console import Console, InForce
 from dc_gym.monitors.state_matrix import COMMAND_ROW, COMMANDS, FLOW, Commands
+from dc_gym.run.agent.console import Console, InForce
 from dc_gym.spec import AgentSpec
 from tests.envs.made import MS, STEP, cells, experiment, scene
 

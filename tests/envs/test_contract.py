@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import TestbedError
-from dc_gym.envs import action, observation, reward
-from dc_gym.envs.action import Action
-from dc_gym.envs.env import DataCenterEnv
-from dc_gym.envs.frame import DONE
-from dc_gym.envs.observation import Observer
-from dc_gym.envs.registration import SPECS
+from dc_gym.learn.env import DataCenterEnv
+from dc_gym.learn.registration import SPECS
+from dc_gym.run.agent import action, observation, reward
+from dc_gym.run.agent.action import Action
+from dc_gym.run.agent.frame import DONE
+from dc_gym.run.agent.observation import Observer
 from dc_gym.topologies.presets import PRESETS
 from dc_gym.traffic.workloads import KINDS
 from tests.envs.test_docs_environment import PAGE, names
@@ -129,7 +129,7 @@ class Contract:
 
 def observation_columns():
     """Returns the columns of cells that are counters."""
-    from dc_gym.envs.frame import PLACES
+    from dc_gym.run.agent.frame import PLACES
 
     return [PLACES[name] for name in ("tx_bytes", "tx_packets", "drops", "marks")]
 

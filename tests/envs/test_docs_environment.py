@@ -13,11 +13,12 @@ import pytest
 from dc_gym import spec
 from dc_gym.base import methods
 from dc_gym.ctrl import actuators
-from dc_gym.envs import action, observation, policies, registration, reward
-from dc_gym.envs.env import DataCenterEnv
-from dc_gym.envs.observation import Observer
-from dc_gym.envs.totals import EpisodeTotals, metrics
-from dc_gym.envs.vector import LabVectorEnv
+from dc_gym.learn import registration
+from dc_gym.learn.env import DataCenterEnv
+from dc_gym.learn.vector import LabVectorEnv
+from dc_gym.run.agent import action, observation, policies, reward
+from dc_gym.run.agent.observation import Observer
+from dc_gym.run.agent.totals import EpisodeTotals, metrics
 from tests.envs.made import DONE, cells, flows, frame, scene
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -14,11 +14,11 @@ from gymnasium.utils.env_checker import check_env
 
 from dc_gym.base.errors import AgentError, LabError, SpecError
 from dc_gym.base.progress import Quiet
-from dc_gym.envs import session
-from dc_gym.envs.env import DataCenterEnv, as_spec
-from dc_gym.envs.registration import ANY, SPECS
-from dc_gym.envs.vector import LabVectorEnv
-from dc_gym.grounds.experiment import Experiment
+from dc_gym.learn import session
+from dc_gym.learn.env import DataCenterEnv, as_spec
+from dc_gym.learn.registration import ANY, SPECS
+from dc_gym.learn.vector import LabVectorEnv
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.run.runner import run
 from dc_gym.spec import LARGEST_SEED
 
@@ -376,7 +376,7 @@ def test_seeds_that_no_traffic_has_are_one_line_and_cost_nothing(env, tmp_path):
 
 def test_a_policy_in_a_run_is_scored_like_an_environment(tmp_path):
     from dc_gym.cli.main import main
-    from dc_gym.records.results import load_result
+    from dc_gym.results.results import load_result
 
     spec = tmp_path / "spec.toml"
     spec.write_text('[topology]\npreset = "dumbbell-10m"\n[workload]\nkind = "pairs"\n[time]\nduration = "500ms"\n')

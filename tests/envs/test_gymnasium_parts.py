@@ -22,9 +22,9 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from dc_gym.base.errors import AgentError
-from dc_gym.envs.env import DataCenterEnv
-from dc_gym.envs.registration import SPECS
-from dc_gym.envs.vector import LabVectorEnv
+from dc_gym.learn.env import DataCenterEnv
+from dc_gym.learn.registration import SPECS
+from dc_gym.learn.vector import LabVectorEnv
 
 pytestmark = pytest.mark.lab
 ID = "dcgym/Dumbbell10m-v0"
@@ -71,7 +71,7 @@ def test_a_copy_is_the_same_environment_with_a_lab_of_its_own(way: str, closed: 
 @pytest.mark.parametrize("make", ["single", "vector", "many"])
 def test_an_environment_with_a_lab_is_not_copied(make: str, closed: Any, tmp_path: Path) -> None:
     if make == "many":
-        parallel = pytest.importorskip("dc_gym.envs.parallel", exc_type=Exception)
+        parallel = pytest.importorskip("dc_gym.learn.parallel", exc_type=Exception)
         env = closed(parallel.DataCenterParallelEnv(SPEC, agents="hosts", folder=tmp_path))
     else:
         env = closed(DataCenterEnv(SPEC, folder=tmp_path) if make == "single" else LabVectorEnv(2, SPEC, folder=tmp_path))

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from dc_gym.envs.lazy_info import LazyInfo
+from dc_gym.run.agent.lazy_info import LazyInfo
 
 PLAIN = {"a": 1, "b": 2.5}
 

@@ -15,14 +15,14 @@ from dc_gym import spec
 from dc_gym.base.errors import AgentError
 from dc_gym.ctrl import actuators
 from dc_gym.ctrl.actuators import Actuator, Attribute, Bounds, Place, Quantity
-from dc_gym.envs.action import Action
-from dc_gym.envs.agent_observation import HostObserver, PortObserver, observer_of
-from dc_gym.envs.agents import AGENTS, NETWORK, divide
-from dc_gym.envs.multi_agent import Agents
-from dc_gym.envs.reward import WeightedReward
-from dc_gym.envs.scene import Scene, flow_info
-from dc_gym.envs.view import View
-from dc_gym.grounds.experiment import Experiment
+from dc_gym.learn.multi_agent import Agents
+from dc_gym.run.agent.action import Action
+from dc_gym.run.agent.agent_observation import HostObserver, PortObserver, observer_of
+from dc_gym.run.agent.agents import AGENTS, NETWORK, divide
+from dc_gym.run.agent.reward import WeightedReward
+from dc_gym.run.agent.scene import Scene, flow_info
+from dc_gym.run.agent.view import View
+from dc_gym.run.plan.experiment import Experiment
 from tests.envs.made import CLASSES, ROWS, RUNNING, STEP, cells, class_cells, experiment, flows, frame, random_frame, scene
 
 SWITCH_PORTS = [f"s{switch}-eth{port}" for switch in (1, 2) for port in (1, 2, 3)]
@@ -376,7 +376,7 @@ def test_observations_that_cannot_be(observe: str, agents: str, see: str | None,
 
 
 def test_a_feature_that_is_not_a_number_names_its_port(registries: None) -> None:
-    from dc_gym.envs import observation
+    from dc_gym.run.agent import observation
 
     def odd(frame: Any, scene: Any) -> Any:
         return np.where(np.arange(len(scene.ports)) == 2, np.nan, 0.0)
@@ -404,7 +404,7 @@ def test_pettingzoos_own_test_passes(tmp_path: Path, actuators_: str, agents: st
     pytest.importorskip("pettingzoo")
     from pettingzoo.test import parallel_api_test
 
-    from dc_gym.envs.parallel import DataCenterParallelEnv
+    from dc_gym.learn.parallel import DataCenterParallelEnv
 
     settings = [f'agent.actuators="{actuators_}"', f"agent.agents={agents}", "agent.observe=backlog,utilization"]
     env = DataCenterParallelEnv(ECN, settings, reward="own", folder=tmp_path)
@@ -421,7 +421,7 @@ def test_rllib_s_runner_samples_ports(tmp_path: Path, policies: str) -> None:
     from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 
-    from dc_gym.rl.multi_agent import DataCenterMultiAgentEnv
+    from dc_gym.learn.rllib.multi_agent import DataCenterMultiAgentEnv
 
     def policy_of(agent: str, episode: Any, **_: Any) -> str:
         return "port" if policies == "shared" else agent
@@ -449,7 +449,7 @@ def test_rllib_s_runner_samples_ports(tmp_path: Path, policies: str) -> None:
 @pytest.mark.parametrize("agents", ["switches", "ports"])
 def test_many_agents_set_what_a_central_one_does(tmp_path: Path, agents: str) -> None:
     """The same actions, divided, give the same network: what is in force, and its reward."""
-    from dc_gym.envs.env import DataCenterEnv
+    from dc_gym.learn.env import DataCenterEnv
 
     central, many = DataCenterEnv(ECN, folder=tmp_path), Agents(ECN, agents=agents, folder=tmp_path)
     central.reset(seed=2)

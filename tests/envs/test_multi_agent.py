@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError, MachineError
-from dc_gym.envs.agent_observation import HostObserver
-from dc_gym.envs.env import DataCenterEnv
-from dc_gym.envs.multi_agent import Agents
-from dc_gym.envs.registration import SPECS
-from dc_gym.envs.reward import WeightedReward
-from dc_gym.envs.view import View
+from dc_gym.learn.env import DataCenterEnv
+from dc_gym.learn.multi_agent import Agents
+from dc_gym.learn.registration import SPECS
+from dc_gym.run.agent.agent_observation import HostObserver
+from dc_gym.run.agent.reward import WeightedReward
+from dc_gym.run.agent.view import View
 from tests.envs.made import RUNNING, cells, flows, frame, scene
 
 SPEC = SPECS["dcgym/Dumbbell10m-v0"] | {"agent": {"interval": "1ms"}}
@@ -88,7 +88,9 @@ def test_wrong_arguments_are_one_line():
         assert "\n" not in str(found.value)
 
 
-@pytest.mark.parametrize(("module", "library"), [("dc_gym.envs.parallel", "pettingzoo"), ("dc_gym.rl.multi_agent", "ray")])
+@pytest.mark.parametrize(
+    ("module", "library"), [("dc_gym.learn.parallel", "pettingzoo"), ("dc_gym.learn.rllib.multi_agent", "ray")]
+)
 def test_a_missing_library_is_one_line(monkeypatch, module, library):
     monkeypatch.setitem(sys.modules, library, None)
     for name in [name for name in sys.modules if name == module or name.startswith(library + ".")]:
@@ -103,7 +105,7 @@ def test_pettingzoos_own_test_passes(tmp_path):
     pytest.importorskip("pettingzoo")
     from pettingzoo.test import parallel_api_test
 
-    from dc_gym.envs.parallel import DataCenterParallelEnv
+    from dc_gym.learn.parallel import DataCenterParallelEnv
 
     env = DataCenterParallelEnv(SPEC, ["time.duration=20ms"], reward="own", folder=tmp_path)
     parallel_api_test(env, num_cycles=50)
@@ -115,7 +117,7 @@ def test_pettingzoos_own_test_passes(tmp_path):
 @pytest.mark.lab
 def test_the_agents_are_those_of_the_central_environment(tmp_path):
     pytest.importorskip("pettingzoo")
-    from dc_gym.envs.parallel import DataCenterParallelEnv
+    from dc_gym.learn.parallel import DataCenterParallelEnv
 
     short = ["time.duration=50ms", "agent.observe=host:backlog,host:utilization,srtt,enforced"]
     central, env = DataCenterEnv(SPEC, short, folder=tmp_path), DataCenterParallelEnv(SPEC, short, see="own", folder=tmp_path)
@@ -140,7 +142,7 @@ def test_the_agents_are_those_of_the_central_environment(tmp_path):
 @pytest.mark.lab
 def test_what_an_agent_may_not_do_is_one_line(tmp_path):
     pytest.importorskip("pettingzoo")
-    from dc_gym.envs.parallel import DataCenterParallelEnv
+    from dc_gym.learn.parallel import DataCenterParallelEnv
 
     env = DataCenterParallelEnv(SPEC, ["time.duration=50ms"], folder=tmp_path)
     go = {name: np.ones(1, np.float32) for name in HOSTS}
@@ -165,7 +167,7 @@ def test_rllib_takes_it_and_its_runner_samples(tmp_path):
     from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 
-    from dc_gym.rl.multi_agent import DataCenterMultiAgentEnv
+    from dc_gym.learn.rllib.multi_agent import DataCenterMultiAgentEnv
 
     config = (
         PPOConfig()

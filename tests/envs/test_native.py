@@ -12,18 +12,19 @@ import pytest
 from c_layout import layout, layout_of, numbers
 
 from dc_gym.base.errors import MachineError
-from dc_gym.envs import native, observation
-from dc_gym.envs.frame import Floats, Frame
-from dc_gym.envs.measures import fair_total_bps
-from dc_gym.envs.native import LAB, Element, Flags, LabState, RewardKind, address
-from dc_gym.envs.native.network import REWARDS, Network
-from dc_gym.envs.observation import PRESETS, Observer
-from dc_gym.envs.recording import Recorder, Recording
-from dc_gym.envs.reward import WeightedReward, rewards
-from dc_gym.envs.scene import Scene
+from dc_gym.learn import native
+from dc_gym.learn.native import LAB, Element, Flags, LabState, RewardKind, address
+from dc_gym.learn.native.network import REWARDS, Network
+from dc_gym.learn.recording import Recorder, Recording
+from dc_gym.run.agent import observation
+from dc_gym.run.agent.frame import Floats, Frame
+from dc_gym.run.agent.measures import fair_total_bps
+from dc_gym.run.agent.observation import PRESETS, Observer
+from dc_gym.run.agent.reward import WeightedReward, rewards
+from dc_gym.run.agent.scene import Scene
 from tests.envs.made import CLASSES, STEP, random_frame, scene
 
-C = "dc_gym/envs/native/steps.h"
+C = "dc_gym/learn/native/steps.h"
 MARKING = 'agent.actuators="s1-eth3:marking,rate,s1-eth1:marking"'
 SCENES = [
     (),

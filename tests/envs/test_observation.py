@@ -8,11 +8,11 @@ import pytest
 
 from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
-from dc_gym.envs import observation
-from dc_gym.envs.frame import NO_CELLS
-from dc_gym.envs.metrics import metrics
-from dc_gym.envs.observation import Observer, register
-from dc_gym.envs.reward import rewards
+from dc_gym.run.agent import observation
+from dc_gym.run.agent.frame import NO_CELLS
+from dc_gym.run.agent.metrics import metrics
+from dc_gym.run.agent.observation import Observer, register
+from dc_gym.run.agent.reward import rewards
 from tests.envs.made import CLASSES, MS, ROWS, RUNNING, STEP, cells, class_cells, flows, frame, random_frame, scene
 
 LINE_BYTES = 12_500  # 10 ms at 10 Mbit/s
@@ -306,7 +306,7 @@ def test_unflatten_gives_back_items_by_name():
 
 def test_a_feature_of_the_user_s_is_one_function_and_one_line(tmp_path, registries):
     (tmp_path / "mine.py").write_text(
-        "from dc_gym.envs.observation import register\n\n\n"
+        "from dc_gym.run.agent.observation import register\n\n\n"
         "def sojourn(frame, scene):\n"
         '    return frame.column("backlog_bytes") * 8 / scene.rate_bps\n\n\n'
         'register("sojourn", "port", 0, 1, "seconds that the queue takes to drain", sojourn)\n'

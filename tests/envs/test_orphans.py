@@ -24,15 +24,15 @@ pytestmark = pytest.mark.lab
 
 HOLDERS = {
     "one lab": """
-from dc_gym.envs.env import DataCenterEnv
+from dc_gym.learn.env import DataCenterEnv
 env = DataCenterEnv(spec, folder=folder)
 """,
     "a vector of labs": """
-from dc_gym.envs.vector import LabVectorEnv
+from dc_gym.learn.vector import LabVectorEnv
 env = LabVectorEnv(2, spec, folder=folder)
 """,
     "one agent a host": """
-from dc_gym.envs.multi_agent import Agents
+from dc_gym.learn.multi_agent import Agents
 env = Agents(spec, folder=folder)
 env.reset, env.action_space = env.begin, lambda: None
 env.action_space.sample = lambda: {name: [1.0] for name in env.names}
@@ -40,7 +40,7 @@ env.action_space.sample = lambda: {name: [1.0] for name in env.names}
 }
 SCRIPT = """
 import sys
-from dc_gym.envs.registration import SPECS
+from dc_gym.learn.registration import SPECS
 spec, folder = SPECS["dcgym/Dumbbell10m-v0"] | {{"time": {{"duration": "3600s"}}}}, sys.argv[1]
 {holder}
 env.reset(seed=1)

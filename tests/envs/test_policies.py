@@ -12,15 +12,15 @@ from dc_gym.base.errors import AgentError, UsageError
 from dc_gym.benchmarks.studies.iroko.cuts import StepCuts
 from dc_gym.benchmarks.studies.iroko.disjoint import most_disjoint
 from dc_gym.benchmarks.studies.iroko.figure_5_5 import DISJOINT
-from dc_gym.envs import policies
-from dc_gym.envs.action import Action
-from dc_gym.envs.dense_policy import policy_of as policy_of_net
-from dc_gym.envs.env import DataCenterEnv
-from dc_gym.envs.file_policy import circumstances, differences
-from dc_gym.envs.observation import Observer
-from dc_gym.envs.policies import FAIR_SHARE, PolicyContext, register
-from dc_gym.envs.policy_selection import policy_of
+from dc_gym.learn.dense_policy import policy_of as policy_of_net
+from dc_gym.learn.env import DataCenterEnv
 from dc_gym.nets.agent_policy import AgentPolicy
+from dc_gym.run.agent import policies
+from dc_gym.run.agent.action import Action
+from dc_gym.run.agent.file_policy import circumstances, differences
+from dc_gym.run.agent.observation import Observer
+from dc_gym.run.agent.policies import FAIR_SHARE, PolicyContext, register
+from dc_gym.run.agent.policy_selection import policy_of
 from tests.envs.made import DONE, MS, RUNNING, cells, experiment, flows, frame, scene
 
 GATED = ['workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"']

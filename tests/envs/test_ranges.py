@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dc_gym.envs import observation, ranges, reward
-from dc_gym.envs.observation import Observer
+from dc_gym.run.agent import observation, ranges, reward
+from dc_gym.run.agent.observation import Observer
 from tests.envs.made import frame, scene
 
 

@@ -21,17 +21,17 @@ import pytest
 from dc_gym import spec as specs
 from dc_gym.base.errors import AgentError, LabError, SpecError, UsageError
 from dc_gym.base.progress import Quiet
-from dc_gym.envs.console import InForce
-from dc_gym.envs.driver import PolicyDriver
-from dc_gym.envs.env import DataCenterEnv
-from dc_gym.envs.pace import AgentTiming
-from dc_gym.envs.session import SCRATCH
-from dc_gym.envs.vector import LabVectorEnv
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.host import live, state
-from dc_gym.grounds.host.ground import HostGround
-from dc_gym.grounds.plan import write_plan
 from dc_gym.kernel import openvswitch
+from dc_gym.learn.env import DataCenterEnv
+from dc_gym.learn.session import SCRATCH
+from dc_gym.learn.vector import LabVectorEnv
+from dc_gym.run.agent.console import InForce
+from dc_gym.run.agent.driver import PolicyDriver
+from dc_gym.run.agent.pace import AgentTiming
+from dc_gym.run.grounds.host import live, state
+from dc_gym.run.grounds.host.ground import HostGround
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.plan.writer import write_plan
 from dc_gym.spec import AgentSpec
 from tests.envs.made import scene
 

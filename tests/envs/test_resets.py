@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError, LabError
-from dc_gym.envs import session
-from dc_gym.envs.env import DataCenterEnv
-from dc_gym.envs.registration import SPECS
-from dc_gym.envs.vector import LabVectorEnv
+from dc_gym.learn import session
+from dc_gym.learn.env import DataCenterEnv
+from dc_gym.learn.registration import SPECS
+from dc_gym.learn.vector import LabVectorEnv
 from dc_gym.spec import vary
 from dc_gym.topologies.graph import NETNS_FOLDER
 from tests.envs.made import RUNNING, cells, flows, frame, scene

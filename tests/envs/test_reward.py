@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError
-from dc_gym.envs.measures import fair_rates_bps, gini
-from dc_gym.envs.reward import WeightedReward, register
+from dc_gym.run.agent.measures import fair_rates_bps, gini
+from dc_gym.run.agent.reward import WeightedReward, register
 from tests.envs.made import DONE, MS, RUNNING, cells, flows, frame, scene
 
 FULL = 400_000

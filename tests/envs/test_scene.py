@@ -12,12 +12,12 @@ import pytest
 from dc_gym import spec
 from dc_gym.base.errors import AgentError
 from dc_gym.base.key import KeyFault
-from dc_gym.envs import frame as frames
-from dc_gym.envs import session
-from dc_gym.envs.scene import Scene, flow_info
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.plan import _agent_plan
+from dc_gym.learn import session
 from dc_gym.monitors.state_matrix import COLUMNS, FLOW
+from dc_gym.run.agent import frame as frames
+from dc_gym.run.agent.scene import Scene, flow_info
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.plan.writer import _agent_plan
 from tests.envs.made import CLASSES, DONE, MS, ROWS, RUNNING, STEP, cells, experiment, flows, frame, scene
 
 ROOT = Path(__file__).resolve().parent.parent.parent

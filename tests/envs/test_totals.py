@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dc_gym.envs.frame import stacked
-from dc_gym.envs.metrics import BLANK, BLOCK_STEPS, columns, metrics
-from dc_gym.envs.totals import EpisodeTotals
+from dc_gym.run.agent.frame import stacked
+from dc_gym.run.agent.metrics import BLANK, BLOCK_STEPS, columns, metrics
+from dc_gym.run.agent.totals import EpisodeTotals
 from tests.envs.made import DONE, MS, RUNNING, STOPPED, cells, flows, frame, random_frame, scene
 
 UDP = 'workload.transport="udp"', 'workload.rate="1Mbit/s"'

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError, LabError, ProtocolError
-from dc_gym.envs.env import DataCenterEnv, as_spec
-from dc_gym.envs.episode import EpisodeTracker
-from dc_gym.envs.metrics import BLANK
-from dc_gym.envs.native import Flags, LabState
-from dc_gym.envs.registration import SPECS
-from dc_gym.envs.session import Session
-from dc_gym.envs.vector import LabVectorEnv
 from dc_gym.kernel.share import Request
+from dc_gym.learn.env import DataCenterEnv, as_spec
+from dc_gym.learn.native import Flags, LabState
+from dc_gym.learn.registration import SPECS
+from dc_gym.learn.session import Session
+from dc_gym.learn.vector import LabVectorEnv
+from dc_gym.run.agent.episode import EpisodeTracker
+from dc_gym.run.agent.metrics import BLANK
 from dc_gym.spec import Spec
 
 pytestmark = pytest.mark.lab

@@ -30,10 +30,10 @@ from dc_gym.base.unfinished import is_left_over
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.rlcc.offline import train
 from dc_gym.nets.nic_policy import NicPolicy
-from dc_gym.records.folder import ASIDE
-from dc_gym.records.results import load_result
-from dc_gym.sweep import runs
-from dc_gym.sweep.state import SUMMARY
+from dc_gym.results.folder import ASIDE
+from dc_gym.results.results import load_result
+from dc_gym.run.sweep import runs
+from dc_gym.run.sweep.state import SUMMARY
 
 LIMIT_S = 120.0
 """Wall seconds after which a job counts as one that hangs."""

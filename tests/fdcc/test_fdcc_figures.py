@@ -26,9 +26,9 @@ from dc_gym.benchmarks.studies.fdcc import (
     unseen,
 )
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, FDCC, MB, RLCC, TIMELY, Change, own_share
-from dc_gym.grounds import nics
-from dc_gym.grounds.experiment import Experiment
 from dc_gym.methods.fdcc import net as fdcc
+from dc_gym.run.plan import nics
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.spec import Spec
 from dc_gym.study import collect
 from dc_gym.study.claims import Verdict

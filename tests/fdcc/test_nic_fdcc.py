@@ -19,7 +19,7 @@ from dc_gym.nets import nic_policy
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.nets.decision import Q16
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
-from dc_gym.records.tables import NIC_EVENTS
+from dc_gym.results.tables import NIC_EVENTS
 from dc_gym.run import runner
 
 EXAMPLE = Path(__file__).resolve().parent.parent.parent / "examples/fdcc.toml"

@@ -24,7 +24,7 @@ from typing import Literal
 from dc_gym.base.clock import sleep_until
 from dc_gym.base.units import PPM
 from dc_gym.ctrl import actuators
-from dc_gym.grounds.actuation import Request, request_of
+from dc_gym.run.plan.actuation import Request, request_of
 from dc_gym.topologies.graph import Marking, Port, Queue
 from dc_gym.topologies.realize import cables, tc
 from dc_gym.topologies.realize.rtnl import (

@@ -16,8 +16,8 @@ import pytest
 from marking_changes_guest import QUEUED
 
 from dc_gym.benchmarks.checks.lab_job import play_jobs
-from dc_gym.envs.env import as_spec
-from dc_gym.envs.session import Session
+from dc_gym.learn.env import as_spec
+from dc_gym.learn.session import Session
 
 pytestmark = pytest.mark.lab
 CHANGES = 2000

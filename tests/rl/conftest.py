@@ -27,7 +27,7 @@ def ray() -> Iterator[Any]:
     """Ray on this machine, once for all tests that train in this process."""
     import toy_link
 
-    from dc_gym.rl import ray_session
+    from dc_gym.learn.rllib import ray_session
 
     ray_session.require()
     from ray import cloudpickle

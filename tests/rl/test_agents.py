@@ -15,10 +15,10 @@ from test_train import CONFIG, one_ray, order, refused, rows
 
 from dc_gym.base.errors import LabError
 from dc_gym.base.progress import Quiet
-from dc_gym.envs import multi_agent as hosts
+from dc_gym.learn import multi_agent as hosts
+from dc_gym.learn.rllib import train
+from dc_gym.learn.rllib.multi_agent import ALL, DataCenterMultiAgentEnv
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.rl import train
-from dc_gym.rl.multi_agent import ALL, DataCenterMultiAgentEnv
 
 __all__ = ["one_ray"]
 HOSTS = {"agents": "hosts"}
@@ -125,7 +125,7 @@ class Frail:
 
 @pytest.fixture
 def frail(monkeypatch: pytest.MonkeyPatch) -> type[Frail]:
-    monkeypatch.setattr("dc_gym.rl.multi_agent.Agents", Frail)
+    monkeypatch.setattr("dc_gym.learn.rllib.multi_agent.Agents", Frail)
     return Frail
 
 
@@ -167,9 +167,9 @@ def test_levels_of_each_host(frail: type[Frail]) -> None:
 @pytest.mark.long
 def test_in_labs(tmp_path: Path) -> None:
     """The exported policy file reaches the same returns as RLlib's evaluation."""
-    from dc_gym.envs.evaluate import evaluate
-    from dc_gym.envs.session import external
-    from dc_gym.rl import environment
+    from dc_gym.learn.evaluate import evaluate
+    from dc_gym.learn.rllib import environment
+    from dc_gym.learn.session import external
     from dc_gym.spec import load
 
     example = Path(__file__).resolve().parents[2] / "examples" / "gym.toml"

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("ray")
 
 
 def build(name: str, **training: Any) -> Any:
-    from dc_gym.rl.algorithms import resolve
+    from dc_gym.learn.rllib.algorithms import resolve
 
     config = resolve(name).config()
     config.environment("toy", env_config={"hosts": 2, "levels": 8 if name == "DQN" else 0})
@@ -98,7 +98,7 @@ def test_an_actor_that_is_kept_from_the_ends_of_its_tanh() -> None:
 
     import torch
 
-    from dc_gym.rl.algorithms.ddpg import DDPGLearner, DDPGModule
+    from dc_gym.learn.rllib.algorithms.ddpg import DDPGLearner, DDPGModule
 
     space = gymnasium.spaces.Box(-1, 1, (3,))
     module = DDPGModule(observation_space=space, action_space=space, model_config={}, inference_only=False)
@@ -119,7 +119,7 @@ def test_an_actor_that_is_kept_from_the_ends_of_its_tanh() -> None:
 
 def noisy() -> Any:
     """A module with three actions."""
-    from dc_gym.rl.algorithms.ddpg import DDPGModule
+    from dc_gym.learn.rllib.algorithms.ddpg import DDPGModule
 
     space = gymnasium.spaces.Box(-1, 1, (3,))
     settings = {"ou_theta": 0.15, "ou_sigma": 0.2}
@@ -129,7 +129,7 @@ def noisy() -> Any:
 def test_noise_begins_with_an_episode() -> None:
     import torch
 
-    from dc_gym.rl.callbacks import EpisodeStarts
+    from dc_gym.learn.rllib.callbacks import EpisodeStarts
 
     module = noisy()
     EpisodeStarts().on_episode_start(env_index=1, rl_module=module)  # before the first step

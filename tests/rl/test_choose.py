@@ -39,7 +39,7 @@ class Other:
 
 def built(text: str) -> str:
     """The name of the class that --algo builds."""
-    from dc_gym.rl.algorithms import resolve
+    from dc_gym.learn.rllib.algorithms import resolve
 
     return str(resolve(text).config().algo_class.__name__)
 
@@ -60,7 +60,7 @@ def test_the_named_class_is_the_one_that_is_built(tmp_path: Path) -> None:
 
 
 def config_name(text: str) -> str:
-    from dc_gym.rl.algorithms import resolve
+    from dc_gym.learn.rllib.algorithms import resolve
 
     return type(resolve(text).config()).__name__
 

@@ -17,7 +17,7 @@ from test_labs import CONFIG, SPEC
 
 from dc_gym.base import ray_cluster
 from dc_gym.kernel import cache
-from dc_gym.rl import reaper
+from dc_gym.learn.rllib import reaper
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 RAY = Path(sys.executable).with_name("ray")

@@ -14,7 +14,7 @@ import toy_task
 from gymnasium.vector import VectorEnv
 from test_train import EXAMPLE, spec
 
-from dc_gym.rl.settings import HELD_OUT, TrainingSettings
+from dc_gym.learn.rllib.settings import HELD_OUT, TrainingSettings
 from dc_gym.spec import load
 
 
@@ -32,7 +32,7 @@ class Recorder(VectorEnv):
 
 def seeds(seed: int, iteration: int, worker: int, labs: int = 8) -> list[int]:
     """Returns the seeds of a runner's labs when RLlib seeds the runner."""
-    from dc_gym.rl.environment import STREAM, wrapped
+    from dc_gym.learn.rllib.environment import STREAM, wrapped
 
     recorder = Recorder(labs)
     env = wrapped(recorder, {"num_envs": labs, STREAM: (seed, iteration)})
@@ -49,7 +49,7 @@ def test_no_two_labs_have_the_same_episodes() -> None:
 
 
 def test_the_same_seed_again_goes_on() -> None:
-    from dc_gym.rl.seeds import TrainingSeeds
+    from dc_gym.learn.rllib.seeds import TrainingSeeds
 
     recorder = Recorder(2)
     env = TrainingSeeds(recorder, (1, 0))
@@ -61,7 +61,7 @@ def test_the_same_seed_again_goes_on() -> None:
 @pytest.mark.usefixtures("ray")
 @pytest.mark.parametrize("algorithm", ["REINFORCE"])
 def test_rounds_of_whole_episodes_are_new_ones(algorithm: str) -> None:
-    from dc_gym.rl import algorithms, settings, train
+    from dc_gym.learn.rllib import algorithms, settings, train
 
     choice, task = algorithms.resolve(algorithm), toy_task.register(spec(), TrainingSettings())
     configuration = settings.read(None, choice.name, {"labs": 2})
@@ -76,8 +76,8 @@ def test_rounds_of_whole_episodes_are_new_ones(algorithm: str) -> None:
 
 @pytest.mark.usefixtures("ray")
 def test_a_policy_file_says_what_its_actions_and_steps_meant() -> None:
-    from dc_gym.envs.session import external
-    from dc_gym.rl import environment
+    from dc_gym.learn.rllib import environment
+    from dc_gym.learn.session import external
 
     made = load(EXAMPLE, ["agent.floor=20kbit/s", "agent.latency=2ms"])
     told = environment.register(external(made), TrainingSettings()).settings
@@ -86,8 +86,8 @@ def test_a_policy_file_says_what_its_actions_and_steps_meant() -> None:
 
 
 def test_files_of_a_spec_travel_with_it_and_go_with_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dc_gym.envs.session import external
-    from dc_gym.rl import environment
+    from dc_gym.learn.rllib import environment
+    from dc_gym.learn.session import external
 
     (tmp_path / "mine.py").write_text("NAME = 'mine'\n")
     (tmp_path / "mine.toml").write_text('plugins = ["mine.py"]\n' + EXAMPLE.read_text())

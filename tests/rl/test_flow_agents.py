@@ -15,10 +15,10 @@ import pytest
 
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
+from dc_gym.learn.rllib import ray_session, train
 from dc_gym.methods.rlcc.offline.flows import Flows, FlowsConfig
 from dc_gym.methods.rlcc.offline.on_fluid import FluidTrainingSettings as FluidSettings
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.rl import ray_session, train
 
 MODEL = FluidSettings(bottlenecks=((2, 2), (4, 2)), flow_end_probability=0.05, seed=1)
 CASE = FlowsConfig(flows=(2, 4), model=MODEL)
@@ -37,9 +37,9 @@ def one_ray(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def configured(name: str, case: FlowsConfig = CASE, **training: Any) -> Any:
     """Returns an AlgorithmConfig on flows, as the command makes it."""
-    from dc_gym.rl import flow_task
-    from dc_gym.rl.algorithms import resolve
-    from dc_gym.rl.settings import Configuration, TrainingSettings
+    from dc_gym.learn.rllib.algorithms import resolve
+    from dc_gym.learn.rllib.settings import Configuration, TrainingSettings
+    from dc_gym.methods.rlcc.offline import flow_task
 
     told = TrainingSettings(labs=2, steps=10_000)
     task = flow_task.register(case, told)
@@ -47,7 +47,7 @@ def configured(name: str, case: FlowsConfig = CASE, **training: Any) -> Any:
 
 
 def test_rllibs_environment_has_an_agent_when_it_decides_or_ends() -> None:
-    from dc_gym.rl.flows import ALL, FlowsMultiAgentEnv
+    from dc_gym.methods.rlcc.offline.flows_rllib import ALL, FlowsMultiAgentEnv
 
     case = FlowsConfig(round_trips=60, model=MODEL)
     env, flows = FlowsMultiAgentEnv({"round_trips": 60, "model": MODEL}), Flows(case)
@@ -66,7 +66,7 @@ def test_rllibs_environment_has_an_agent_when_it_decides_or_ends() -> None:
 
 def test_pieces_of_a_flows_episode_fit_together() -> None:
     """A flow's inputs show what it did: the next input holds the action, and its error gives the reward."""
-    from dc_gym.rl.flow_runner import FlowRunner, to_factors
+    from dc_gym.methods.rlcc.offline.flow_runner import FlowRunner, to_factors
 
     runner = FlowRunner(config=configured("PPO"), worker_index=0)
     pieces: dict[str, list[Any]] = {}
@@ -96,7 +96,7 @@ def order(tmp_path: Path, name: str, algorithm: str, steps: int, config: str = "
 
 
 def run(order: train.TrainingRequest) -> Path:
-    from dc_gym.rl import flow_task
+    from dc_gym.methods.rlcc.offline import flow_task
 
     return train.run(order, Quiet(), flow_task.register)
 
@@ -137,7 +137,7 @@ def test_a_training_repeats_and_goes_on_from_its_checkpoint(tmp_path: Path) -> N
 def test_noise_is_a_flows_own_and_begins_anew_with_it() -> None:
     import torch
 
-    from dc_gym.rl.algorithms.ddpg import PLACES
+    from dc_gym.learn.rllib.algorithms.ddpg import PLACES
 
     module = (
         configured("DDPG").get_rl_module_spec(spaces={"default_policy": (CASE.observation_space(), CASE.action_space())}).build()

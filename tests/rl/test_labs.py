@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.watch import places
+from dc_gym.cli.watch import places
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 SPEC = """

@@ -11,7 +11,7 @@ import pytest
 
 from dc_gym.cli import main
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.records.results import load_result
+from dc_gym.results.results import load_result
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LAB = ["--set", "time.duration=300ms"]
@@ -55,12 +55,12 @@ def test_stable_baselines3_takes_an_id() -> None:
     from stable_baselines3.common.env_checker import check_env
     from stable_baselines3.common.env_util import make_vec_env
 
-    envs = make_vec_env("dc_gym.envs:dcgym/Dumbbell10m-v0", n_envs=1, seed=1, env_kwargs={"overrides": ["time.duration=100ms"]})
+    envs = make_vec_env("dc_gym.learn:dcgym/Dumbbell10m-v0", n_envs=1, seed=1, env_kwargs={"overrides": ["time.duration=100ms"]})
     envs.reset()
     envs.step([envs.action_space.sample()])
     assert envs.get_images()[0].shape == (480, 640, 3)
     envs.close()
-    env = gymnasium.make("dc_gym.envs:dcgym/Dumbbell10m-v0", render_mode="rgb_array")
+    env = gymnasium.make("dc_gym.learn:dcgym/Dumbbell10m-v0", render_mode="rgb_array")
     check_env(env.unwrapped)
     env.close()
 
@@ -81,13 +81,13 @@ def test_the_file_acts_as_the_net() -> None:
     import gymnasium
     import numpy as np
 
-    from dc_gym.envs.dense_policy import policy_of
+    from dc_gym.learn.dense_policy import policy_of
 
     spec = importlib.util.spec_from_file_location("sb3_example", EXAMPLES / "sb3.py")
     assert spec is not None and spec.loader is not None
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    env = gymnasium.make("dc_gym.envs:dcgym/Dumbbell10m-v0")
+    env = gymnasium.make("dc_gym.learn:dcgym/Dumbbell10m-v0")
     for algorithm, activation, output in (("PPO", "tanh", "clip"), ("SAC", "relu", "tanh")):
         policy_class = getattr(sb3, algorithm)
         nn = __import__("torch").nn

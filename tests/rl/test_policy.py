@@ -20,7 +20,7 @@ def built(name: str, model: dict[str, Any] | None = None) -> tuple[Any, dict[str
     """An algorithm whose weights are far from their beginning, and its train.json."""
     import torch
 
-    from dc_gym.rl import algorithms, manifest, settings, train
+    from dc_gym.learn.rllib import algorithms, manifest, settings, train
 
     choice = algorithms.resolve(name)
     configuration = settings.read(None, choice.name, {"labs": 1, "levels": 7 if name == "DQN" else 0})
@@ -35,7 +35,7 @@ def built(name: str, model: dict[str, Any] | None = None) -> tuple[Any, dict[str
 
 @pytest.mark.parametrize("name", ["PPO", "SAC", "TD3", "REINFORCE", "DQN"])
 def test_numpy_acts_as_rllib(name: str, tmp_path: Path) -> None:
-    from dc_gym.rl import policy
+    from dc_gym.learn.rllib import policy
 
     algorithm, about = built(name)
     try:
@@ -68,7 +68,7 @@ def test_numpy_acts_as_rllib(name: str, tmp_path: Path) -> None:
 def test_nets_that_do_not_fit(layers: str, words: str) -> None:
     from torch import nn
 
-    from dc_gym.rl.policy import NotExportable, read_layers
+    from dc_gym.learn.rllib.policy import NotExportable, read_layers
 
     with pytest.raises(NotExportable, match=words):
         read_layers(eval(layers, {"nn": nn}))
@@ -77,7 +77,7 @@ def test_nets_that_do_not_fit(layers: str, words: str) -> None:
 def test_more_than_its_layers_is_noticed() -> None:
     import torch
 
-    from dc_gym.rl import policy
+    from dc_gym.learn.rllib import policy
 
     algorithm, about = built("REINFORCE")
     try:

@@ -17,7 +17,7 @@ import pytest
 
 from dc_gym.base import ray_cluster
 from dc_gym.base.errors import MachineError
-from dc_gym.rl import ray_session, reaper
+from dc_gym.learn.rllib import ray_session, reaper
 
 
 def test_ray_that_does_not_start_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ print(ray.get(ray.remote(lambda: "ran as the user").remote()))
 """
 OWNER = """
 import os, subprocess, sys
-from dc_gym.rl import ray_session, reaper
+from dc_gym.learn.rllib import ray_session, reaper
 with ray_session.session(None, 1, 1) as ray:
     assert ray.get(ray.remote(lambda: 1).remote()) == 1
     others = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
@@ -106,7 +106,7 @@ def test_a_cluster_without_a_token_is_told(monkeypatch: pytest.MonkeyPatch, caps
 
 IMPORTER = """
 import sys
-from dc_gym.rl import ray_session
+from dc_gym.learn.rllib import ray_session
 def worker():
     import sys
     return sys.path

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from dc_gym.rl import reaper
+from dc_gym.learn.rllib import reaper
 
 TRAINING = """
 import subprocess, sys, time
 from pathlib import Path
-from dc_gym.rl import reaper
+from dc_gym.learn.rllib import reaper
 folder = Path(sys.argv[1])
 with reaper.watching(folder) as watch:
     null = subprocess.DEVNULL

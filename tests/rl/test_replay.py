@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from dc_gym.rl.algorithms.replay import Replay, Transitions
+from dc_gym.learn.rllib.algorithms.replay import Replay, Transitions
 
 GAMMA = 0.5
 

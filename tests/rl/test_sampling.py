@@ -8,13 +8,13 @@ import pytest
 import toy_task
 from test_train import spec
 
-from dc_gym.rl.settings import TrainingSettings
+from dc_gym.learn.rllib.settings import TrainingSettings
 
 pytestmark = pytest.mark.usefixtures("ray")
 
 
 def test_what_costs_nothing_has_the_spaces_and_ends() -> None:
-    from dc_gym.rl import sampling
+    from dc_gym.learn.rllib import sampling
 
     task = toy_task.register(spec(), TrainingSettings())
     nothing = sampling.InstantVectorEnv(3, task, horizon=2)
@@ -27,7 +27,7 @@ def test_what_costs_nothing_has_the_spaces_and_ends() -> None:
 def test_a_single_one_is_an_environment() -> None:
     from gymnasium.utils.env_checker import check_env
 
-    from dc_gym.rl import sampling
+    from dc_gym.learn.rllib import sampling
 
     nothing = sampling.InstantEnv(toy_task.register(spec(), TrainingSettings()), horizon=2)
     check_env(nothing)
@@ -36,7 +36,7 @@ def test_a_single_one_is_an_environment() -> None:
 
 
 def test_rates() -> None:
-    from dc_gym.rl import sampling
+    from dc_gym.learn.rllib import sampling
 
     task = toy_task.register(spec(), TrainingSettings())
     for together in (True, False):

@@ -21,9 +21,9 @@ import toy_task
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import Quiet
+from dc_gym.learn.rllib import checkpoints, ray_session, train
+from dc_gym.learn.rllib.settings import TrainingSettings
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.rl import checkpoints, ray_session, train
-from dc_gym.rl.settings import TrainingSettings
 from dc_gym.spec import Spec, load
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "dumbbell.toml"
@@ -356,7 +356,7 @@ def test_evaluation_wants_the_same_actions() -> None:
 @pytest.mark.parametrize("preset", ["iroko-thesis", "mended"])
 @pytest.mark.parametrize("algorithm", ["PPO", "APPO", "DDPG", "REINFORCE"])
 def test_the_presets_are_known_to_rllib(preset: str, algorithm: str) -> None:
-    from dc_gym.rl import algorithms, settings
+    from dc_gym.learn.rllib import algorithms, settings
 
     configuration = settings.read(None, algorithm, {"preset": preset})
     choice = algorithms.resolve(algorithm)

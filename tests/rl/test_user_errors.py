@@ -11,7 +11,7 @@ import pytest
 
 from dc_gym.base import usercode
 from dc_gym.base.errors import LabError, SpecError
-from dc_gym.rl import user_errors
+from dc_gym.learn.rllib import user_errors
 
 SPEC = """
 plugins = ["mine.py"]
@@ -32,7 +32,7 @@ def act():
     calls += 1
     if calls == {at}:
         raise ValueError("broken")
-from dc_gym.envs import reward
+from dc_gym.run.agent import reward
 reward.register("mine", (0, 1), "x", lambda frame, scene, share: act() or 0.5)
 """
 CONFIG = """

@@ -12,11 +12,11 @@ from gymnasium import spaces
 from ray import cloudpickle
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
-from dc_gym.envs.multi_agent import NETWORK
-from dc_gym.rl.environment import STREAM, Task, register_environment
-from dc_gym.rl.multi_agent import ALL
-from dc_gym.rl.seeds import EpisodeSeeds
-from dc_gym.rl.settings import TrainingSettings
+from dc_gym.learn.multi_agent import NETWORK
+from dc_gym.learn.rllib.environment import STREAM, Task, register_environment
+from dc_gym.learn.rllib.multi_agent import ALL
+from dc_gym.learn.rllib.seeds import EpisodeSeeds
+from dc_gym.learn.rllib.settings import TrainingSettings
 from dc_gym.spec import Spec
 
 HOSTS = ("h1", "h2")

@@ -6,8 +6,8 @@ from __future__ import annotations
 import toy_link
 from ray import cloudpickle
 
-from dc_gym.rl.environment import Task, register_environment
-from dc_gym.rl.settings import TrainingSettings
+from dc_gym.learn.rllib.environment import Task, register_environment
+from dc_gym.learn.rllib.settings import TrainingSettings
 from dc_gym.spec import Spec
 
 

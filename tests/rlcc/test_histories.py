@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import ProtocolError
-from dc_gym.grounds.nics import STEP_DTYPE
 from dc_gym.methods.rlcc.offline.gradient import Batch
 from dc_gym.methods.rlcc.offline.histories import RTT, Histories, inputs
 from dc_gym.nets import lstm, mlp
 from dc_gym.nets.decision import Q16
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
+from dc_gym.run.plan.nics import STEP_DTYPE
 
 PLAIN = NicPolicy(mlp.random_network(np.random.default_rng(1))).table()
 TABLES = [NicPolicy(lstm.random_network(np.random.default_rng(seed))).table() for seed in (1, 2)]

@@ -5,10 +5,10 @@ import csv
 from itertools import groupby, pairwise
 
 from dc_gym.base.units import FRAME_BYTES
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.nics import base_rtts_ns
 from dc_gym.methods.rlcc.offline.lab_network import BASE_PACKETS, BUFFERS, MATRIX, RATES_BPS, LabNetwork, randomised, varied
 from dc_gym.methods.rlcc.offline.presets import TrafficPattern
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.plan.nics import base_rtts_ns
 
 CASES = (TrafficPattern("many_to_one", 2, 2), TrafficPattern("all_to_all", 3))
 SHORT = LabNetwork(flow_lifetime_rtts=50, flow_gap_rtts=5)

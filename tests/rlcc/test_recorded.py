@@ -14,7 +14,7 @@ from dc_gym.methods.rlcc.offline import recorded
 from dc_gym.methods.rlcc.offline.recorded import FROM_POLICY, RoundTrips
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16
-from dc_gym.records.tables import NIC_EVENTS, TABLES
+from dc_gym.results.tables import NIC_EVENTS, TABLES
 
 
 @pytest.mark.parametrize("kind", golden.KINDS)

@@ -14,7 +14,7 @@ from dc_gym.methods.rlcc.offline import bottleneck, scenario
 from dc_gym.methods.rlcc.offline.pictures import policies
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import TablePolicy
-from dc_gym.records.results import load_result
+from dc_gym.results.results import load_result
 
 TREE = nic_policy.load("rlcc-tree")
 

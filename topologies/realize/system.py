@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system on which a network is set up: that in which this process runs, or a lab that it reaches (grounds/hand.py).
+"""The system on which a network is set up: that in which this process runs, or a lab that it reaches (run/grounds/hand.py).
 
 What is set up goes through these few operations, so the same code does it from inside a lab and from outside.
 """

@@ -3,7 +3,7 @@
  * The files that tgen writes: DIR/flows.bin and DIR/samples.bin, and DIR/nics.bin if a flow went over RDMA.
  * Each is a header and `count` records of `record_size` bytes; little-endian, no padding. Times are
  * nanoseconds after t0. A file is called NAME.partial until it is whole and on the disk.
- * dc_gym/run/tgen_log.py reads them.
+ * dc_gym/run/result/tgen_log.py reads them.
  */
 #ifndef TGEN_LOG_H
 #define TGEN_LOG_H

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dc_gym.methods.acc.template import DEPLOYED, step_worth
-from dc_gym.records.results import Result, number
-from dc_gym.records.tables import Records
+from dc_gym.results.results import Result, number
+from dc_gym.results.tables import Records
 from dc_gym.study import Floats, Measure, Variant, collect
 
 LINE_BPS = 25 * 10**9

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dc_gym.benchmarks.studies.acc.common import DROPPED, FLOWS, LINE_BPS, PAUSES, UNFINISHED, pauses, reward_of, sampled
-from dc_gym.records.results import Result, number
+from dc_gym.results.results import Result, number
 from dc_gym.study import Claim, Floats, Measure, below
 from dc_gym.study.collect import wire_bytes
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import DROPPED, FABRICS, LOSSY, PAUSES, PFC, QUEUE, on, setup_of
-from dc_gym.records.results import Result, number
+from dc_gym.results.results import Result, number
 from dc_gym.study import Claim, Evidence, Measure, Study, Variant, VariantLine, above, less_than, more_than, series
 from dc_gym.study.evidence import of_seeds, with_variants
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import COLORS, CONTESTANTS, PAUSES, QUEUE, REWARD, RIVALS, TRAINED, UNMARKED
-from dc_gym.records.results import Result, number
+from dc_gym.results.results import Result, number
 from dc_gym.study import Claim, Measure, Study, Variant, above
 from dc_gym.traffic.flows import GROUPS
 

@@ -20,7 +20,7 @@ import numpy as np
 from dc_gym.base.key import MS
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import LINE_BPS, RIVALS, TRAINED, USE, queue_of
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import OURS, Claim, Floats, Measure, Study, Track, above, below, drawing
 
 TITLE = "The queue over time under a burst"

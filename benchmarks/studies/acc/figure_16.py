@@ -32,9 +32,9 @@ from dc_gym.base.units import MTU_BYTES, TCP_HEADERS_BYTES, parse_time_ns
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import CONTESTANTS, LEARNING, LINE_BPS, RIVALS, TRAINED
 from dc_gym.benchmarks.studies.acc.completion import MICE_BYTES, mean
-from dc_gym.figures import kit
-from dc_gym.figures.axes import log_ticks
-from dc_gym.records.results import Result
+from dc_gym.results.figures import kit
+from dc_gym.results.figures.axes import log_ticks
+from dc_gym.results.results import Result
 from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Track, Variant, below, collect, more_than
 from dc_gym.study.evidence import of_seeds, with_variants
 from dc_gym.traffic import sizes

@@ -16,7 +16,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import LINE_BPS, QUEUE, THROUGHPUT_WEIGHT, USE, port_reward
 from dc_gym.methods.acc.template import LEVEL_BYTES, linear_worth, step_worth
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import Claim, Evidence, Floats, Measure, Study, Variant, VariantLine, above, less_than, series
 from dc_gym.study.evidence import of_seeds, with_variants
 

@@ -21,7 +21,7 @@ from dc_gym.base.key import MS
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import EAGER, PAUSES, QUEUE, RIVALS, TRAINED, USE
 from dc_gym.methods.acc.template import DEPLOYED
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import OURS, Claim, Measure, Study, above, below
 
 SOURCE = "ACC, figure 6"

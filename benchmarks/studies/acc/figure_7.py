@@ -21,7 +21,7 @@ import numpy as np
 
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import COLORS, CONTESTANTS, LEARNING, LINE_BPS, PAUSES, QUEUE, RIVALS, TRAINED
-from dc_gym.records.results import Result, number
+from dc_gym.results.results import Result, number
 from dc_gym.study import Claim, Measure, Study, Variant, VariantLine, below, series
 from dc_gym.study.collect import wire_bytes
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import PAUSED, PAUSES, RIVALS
-from dc_gym.records.results import Result, number
+from dc_gym.results.results import Result, number
 from dc_gym.study import OURS, Claim, Measure, Study, Variant, above, less_than, more_than
 
 SOURCE = "ACC, figure 8 (text only)"

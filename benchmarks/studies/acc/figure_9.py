@@ -25,7 +25,7 @@ import numpy as np
 from dc_gym.base.units import parse_time_ns
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import CONTESTANTS, PAUSES, QUEUE, REWARD, TRAINED, UNMARKED
-from dc_gym.records.results import Result, number
+from dc_gym.results.results import Result, number
 from dc_gym.study import Claim, Measure, Study, Variant, VariantLine, above, alike, series
 
 TITLE = "Storage: operations a second by IO depth"

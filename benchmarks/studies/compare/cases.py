@@ -17,9 +17,9 @@ from typing import Any
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
 from dc_gym.ctrl import controllers
-from dc_gym.figures import styles
-from dc_gym.figures.kit import FLOW_COLORS
-from dc_gym.records.results import Result
+from dc_gym.results.figures import styles
+from dc_gym.results.figures.kit import FLOW_COLORS
+from dc_gym.results.results import Result
 from dc_gym.study import Measure, Study, Variant, drawing, measured, scaled
 from dc_gym.study.scaled import JITTER_NS, LINKS, MS, SCALE, RunLength, ScaledNetwork
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dc_gym.base.units import FRAME_BYTES
-from dc_gym.figures import kit
-from dc_gym.records.results import Result, number
+from dc_gym.results.figures import kit
+from dc_gym.results.results import Result, number
 from dc_gym.study import Criterion, Measure, Variant, VariantLine, less_than
 from dc_gym.study.collect import PAYLOAD_BYTES
 from dc_gym.study.model import Facts

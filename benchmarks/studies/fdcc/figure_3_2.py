@@ -17,7 +17,7 @@ from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.studies.fdcc import over_time
 from dc_gym.benchmarks.studies.fdcc.common import DROPPED
 from dc_gym.benchmarks.studies.fdcc.over_time import POINTS
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import Evidence, Floats, Measure, Study, Track, Variant, VariantEvidence, drawing
 from dc_gym.study.claims import Criterion, less_than, more_than
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dc_gym.benchmarks.studies.fdcc import over_time
 from dc_gym.benchmarks.studies.fdcc.common import DCQCN, DROPPED, HPCC, LINE_BPS, SIZE_BYTES
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import Claim, Measure, Study, Variant, above, more_than
 
 TITLE = "Four equal flows through a dumbbell: when each ends"

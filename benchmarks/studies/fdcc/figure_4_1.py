@@ -14,7 +14,7 @@ import numpy as np
 
 from dc_gym.benchmarks.studies.fdcc import common
 from dc_gym.benchmarks.studies.fdcc.common import DCQCN, DROPPED, LINE_BPS, MB, PAUSED, PAUSES, SIZE_BYTES
-from dc_gym.records.results import Result, number
+from dc_gym.results.results import Result, number
 from dc_gym.study import Claim, Floats, Measure, Study, Track, Variant, drawing, less_than, more_than
 
 TITLE = "64 flows to one within 1 us: the buffer with and without a window"

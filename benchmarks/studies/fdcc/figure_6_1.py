@@ -13,7 +13,7 @@ import numpy as np
 
 from dc_gym.benchmarks.studies.fdcc import common, over_time
 from dc_gym.benchmarks.studies.fdcc.common import DROPPED, FDCC, HPCC, PAUSES
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import OURS, Claim, Floats, Measure, Study, above, less_than, more_than
 
 TITLE = "A long flow, and a short one from 1 ms to 1.5 ms"

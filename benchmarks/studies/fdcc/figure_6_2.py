@@ -13,7 +13,7 @@ import numpy as np
 
 from dc_gym.benchmarks.studies.fdcc import common, over_time
 from dc_gym.benchmarks.studies.fdcc.common import DROPPED, FDCC, HPCC, PAUSES
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import Claim, Floats, Measure, Study, below
 
 TITLE = "Four flows that join one after the other"

@@ -18,8 +18,8 @@ from dc_gym.benchmarks.studies.fdcc import common, n_to_one, table_6_1
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, DCQCN, FDCC, HPCC, PAUSED, RIVALS, UNFINISHED, Change
 from dc_gym.benchmarks.studies.fdcc.n_to_one import SLOWDOWN, SMALL, TOGETHER, name, standalone_ns
 from dc_gym.benchmarks.studies.fdcc.table_6_1 import COUNTS, LINKS, MOST_FLOWS, SENDERS
-from dc_gym.figures import kit
-from dc_gym.records.results import Result
+from dc_gym.results.figures import kit
+from dc_gym.results.results import Result
 from dc_gym.study import OURS, Claim, Evidence, Floats, Measure, Study, Track, above, below
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from dc_gym.methods.fdcc.net import LOG_SPAN, OBSERVATIONS, FdccNet
 from dc_gym.methods.fdcc.scripted import LIFT, scripted_network
 from dc_gym.nets.lstm_cell import CELLS
 from dc_gym.nets.nic_policy import NicPolicy
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import OURS, Claim, Floats, Measure, Study, Variant, below, series
 from dc_gym.study.collect import wire_bytes
 

@@ -15,7 +15,7 @@ import numpy as np
 from dc_gym.base.units import FRAME_BYTES, format_time
 from dc_gym.benchmarks.studies.fdcc import common
 from dc_gym.benchmarks.studies.fdcc.common import LINE_BPS, MB, MS, PAUSED, PAUSES, SIZE_BYTES, US, Change
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import Claim, Criterion, Measure, Variant, series
 from dc_gym.study.collect import wire_bytes
 from dc_gym.study.series import Drawing

@@ -14,9 +14,9 @@ import numpy as np
 from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
 from dc_gym.benchmarks.studies.fdcc import common
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, LINE_BPS, MS, US
-from dc_gym.figures import kit
-from dc_gym.metrics import Window, series
-from dc_gym.records.results import Result
+from dc_gym.results.figures import kit
+from dc_gym.results.metrics import Window, series
+from dc_gym.results.results import Result
 from dc_gym.study import Evidence, Floats, Track, Variant, collect
 from dc_gym.study.collect import PAYLOAD_BYTES
 

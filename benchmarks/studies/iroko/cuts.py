@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.envs.frame import Frame
-from dc_gym.envs.observation import Vector
-from dc_gym.envs.policies import PolicyContext
+from dc_gym.run.agent.frame import Frame
+from dc_gym.run.agent.observation import Vector
+from dc_gym.run.agent.policies import PolicyContext
 
 EVERY = 128
 """DDPG's final policies cut in 0.7 % of the steps: once in 128 to 145."""

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.envs.frame import Frame
-from dc_gym.envs.observation import Vector
-from dc_gym.envs.policies import FAIR_SHARE, PolicyContext
+from dc_gym.run.agent.frame import Frame
+from dc_gym.run.agent.observation import Vector
+from dc_gym.run.agent.policies import FAIR_SHARE, PolicyContext
 
 
 def most_disjoint(paths: Sequence[frozenset[int]]) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from dc_gym.benchmarks.studies.iroko import common
 from dc_gym.benchmarks.studies.iroko.common import DROPS, SWITCH
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import Claim, Measure, above, collect, less_than, measured, more_than
 from dc_gym.study.trained import Setup, TrainedLength
 

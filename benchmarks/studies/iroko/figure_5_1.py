@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from dc_gym.benchmarks.perf import scale
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, Variant, VariantLine, bounded, series
 
 TITLE = "Scalability: what the hosts of a dumbbell send together"

@@ -15,7 +15,7 @@ from dc_gym.base.files import machine_errors, put, scratch
 from dc_gym.methods.acc.offline import held_out
 from dc_gym.methods.acc.offline.held_out import Contestant, LabCase, constant
 from dc_gym.methods.acc.template import DEPLOYED, Template
-from dc_gym.records import fingerprint
+from dc_gym.results import fingerprint
 from dc_gym.study import Evidence, Variant, VariantEvidence
 
 SECN = {"SECN1": (5_000, 200_000, 10_000), "SECN2": (100_000, 400_000, 200_000)}

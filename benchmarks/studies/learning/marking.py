@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.envs.registration import SPECS
-from dc_gym.records.results import Result, number
+from dc_gym.learn.registration import SPECS
+from dc_gym.results.results import Result, number
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, above, bounded, drawing, measured, trained
 from dc_gym.study.trained import COLORS, PolicyVariant, Setup, TrainedLength, TrainedRuns
 

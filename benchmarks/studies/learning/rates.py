@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from dc_gym.envs.registration import SPECS
+from dc_gym.learn.registration import SPECS
 from dc_gym.study import Claim, Measure, Study, above, below, drawing, learned, measured, trained
 from dc_gym.study.trained import COLORS, PolicyVariant, Setup, TrainedLength, TrainedRuns
 

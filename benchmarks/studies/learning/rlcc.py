@@ -13,7 +13,7 @@ from typing import Any
 from dc_gym.benchmarks.studies.learning.common import AfterTraining, Method
 from dc_gym.methods.rlcc.offline.bottleneck import BASE_NS, BUFFER_BYTES, LINE_BPS, PAYLOAD_SHARE, START_GAP_S
 from dc_gym.methods.rlcc.offline.on_lab import USUAL
-from dc_gym.records.results import Result, number
+from dc_gym.results.results import Result, number
 from dc_gym.study import Claim, Criterion, Measure, Study, Variant, between, collect, less_than, more_than, series, theory
 
 SENDERS = 8

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dc_gym.records.results import Result, number
+from dc_gym.results.results import Result, number
 from dc_gym.study import Claim, Measure, Study, Variant, above, below, collect, series
 
 RACKS, HOSTS_PER_RACK, LINE_BPS, SIZE_BYTES = 4, 4, 100 * 10**9, 8_000_000

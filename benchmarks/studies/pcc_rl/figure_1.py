@@ -18,8 +18,8 @@ from dc_gym.benchmarks.studies.pcc_rl.common import LOOKS, NINE, SWIFT_PCC, WHO
 from dc_gym.benchmarks.studies.rl_cc import common as rlcc
 from dc_gym.benchmarks.studies.rl_cc.cluster import LONG_SHARE, RECOVERY, SLOWDOWN, UNFINISHED, long_short
 from dc_gym.benchmarks.studies.rl_cc.common import name
-from dc_gym.metrics import Window, series
-from dc_gym.records.results import Result
+from dc_gym.results.metrics import Window, series
+from dc_gym.results.results import Result
 from dc_gym.spec import without_code
 from dc_gym.study import Claim, Evidence, Measure, Track, Variant, below, less_than, more_than
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength

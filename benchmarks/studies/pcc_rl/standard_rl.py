@@ -29,7 +29,7 @@ from dc_gym.methods.rlcc.offline.flows import FlowsConfig
 from dc_gym.methods.rlcc.offline.train import CURVE_CSV
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
-from dc_gym.records import fingerprint
+from dc_gym.results import fingerprint
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Track, bounded, collect, series, trainings
 from dc_gym.study.evidence import Shortfall, fewer
 from dc_gym.study.model import Collected, Facts, Study, StudyOptions, Variant

@@ -16,7 +16,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.pcc_rl import common as pccrl
 from dc_gym.benchmarks.studies.pcc_rl.common import HPCC, IN_TABLES, MEASURES, SWIFT_PCC, WHO
 from dc_gym.benchmarks.studies.rl_cc import common as rlcc
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import Claim, Variant, above, below, less_than, series
 from dc_gym.study.scaled import JITTER_NS, MS, RunLength, ScaledNetwork
 

@@ -18,8 +18,8 @@ import numpy as np
 from dc_gym.base.errors import ProtocolError
 from dc_gym.benchmarks.peers import cases
 from dc_gym.benchmarks.peers.cases import BASE, OURS, SIMULATORS, PeerCase, PeerRow, Progress
-from dc_gym.figures.kit import FLOW_COLORS
-from dc_gym.records.results import Result, number
+from dc_gym.results.figures.kit import FLOW_COLORS
+from dc_gym.results.results import Result, number
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, Variant, VariantEvidence, VariantLine, series
 from dc_gym.study.claims import bounded, plain
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.benchmarks.studies.rl_cc.common import FIRMWARE, NO_PATIENCE, OWN, PERMUTATION, SHARED, SLOW, SPREAD, TORS, WINDOW
-from dc_gym.grounds import nics
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
+from dc_gym.run.plan import nics
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.spec import without_code
 from dc_gym.study import Measure, Study, Variant, measured, series
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength, ScaledNetwork

@@ -18,10 +18,10 @@ import numpy as np
 
 from dc_gym.base.stats import band
 from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
-from dc_gym.figures import kit
-from dc_gym.grounds import nics
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.records.results import Result, number
+from dc_gym.results.figures import kit
+from dc_gym.results.results import Result, number
+from dc_gym.run.plan import nics
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.spec import without_code
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Study, StudyOptions, Variant, VariantLine, scaled
 from dc_gym.study.model import Facts

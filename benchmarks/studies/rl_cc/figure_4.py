@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dc_gym.base.readable import sentence
 from dc_gym.benchmarks.studies.rl_cc import common
-from dc_gym.figures.axes import log_ticks
+from dc_gym.results.figures.axes import log_ticks
 from dc_gym.study import Claim, Evidence, Variant, above, below
 from dc_gym.study.drawing import bar
 from dc_gym.study.scaled import MS, RunLength

@@ -15,9 +15,9 @@ from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
 from dc_gym.benchmarks.studies.rl_cc.cluster import ALL, ALL_TO_ALL, COLORS, WHO, network_of, on
 from dc_gym.benchmarks.studies.rl_cc.common import FIRMWARE, NO_PATIENCE, SHARED, WINDOW
-from dc_gym.figures import timeline
-from dc_gym.figures.axes import log_ticks
-from dc_gym.records.results import Result
+from dc_gym.results.figures import timeline
+from dc_gym.results.figures.axes import log_ticks
+from dc_gym.results.results import Result
 from dc_gym.study import Claim, Evidence, Measure, Track, Variant, less_than, more_than
 from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength
 

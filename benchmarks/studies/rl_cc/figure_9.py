@@ -21,8 +21,8 @@ from dc_gym.base.units import format_size, parse_size_bytes
 from dc_gym.benchmarks.studies.rl_cc import cluster, common
 from dc_gym.benchmarks.studies.rl_cc.cluster import COLORS, EVERYBODY, RIVALS, WHO, WHOSE
 from dc_gym.benchmarks.studies.rl_cc.common import FRESH, ITERATIONS, NO_CONTROL, NO_PATIENCE, OWN, PAIRS, WINDOW
-from dc_gym.figures import kit
-from dc_gym.records.results import Result
+from dc_gym.results.figures import kit
+from dc_gym.results.results import Result
 from dc_gym.study import Claim, Evidence, Measure, Variant, VariantEvidence, alike, below
 from dc_gym.study.scaled import MS, RunLength
 from dc_gym.traffic.collectives import decide, sizes

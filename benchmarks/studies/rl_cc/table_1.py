@@ -23,9 +23,9 @@ from dc_gym.benchmarks.perf import nic_cost, rv32_cost
 from dc_gym.benchmarks.perf.nic_cost import AlgorithmCost
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.ctrl.nic import kernels
-from dc_gym.figures import kit
 from dc_gym.nets import nic_policy
 from dc_gym.nets.trees import Trees
+from dc_gym.results.figures import kit
 from dc_gym.study import Claim, Evidence, Measure, Study, StudyOptions, Variant, below, collect, less_than
 from dc_gym.study.model import SEEDS
 

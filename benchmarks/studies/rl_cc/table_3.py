@@ -21,7 +21,7 @@ from dc_gym.benchmarks.studies.rl_cc.common import name
 from dc_gym.methods.rlcc.offline.scenario import open_loop_actions
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import TablePolicy
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, above, alike, below, bounded, series
 from dc_gym.study.scaled import LINE_BPS, MS, RunLength
 from dc_gym.study.theory import crossing

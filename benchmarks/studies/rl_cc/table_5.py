@@ -17,7 +17,7 @@ from itertools import product
 from dc_gym.benchmarks.studies.rl_cc import cluster, common, figure_9
 from dc_gym.benchmarks.studies.rl_cc.cluster import ALL_TO_ALL, COLORS, LONG_SHORT, MANY_TO_ONE, WHO, on
 from dc_gym.benchmarks.studies.rl_cc.common import OWN, WINDOW
-from dc_gym.figures import kit
+from dc_gym.results.figures import kit
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, Variant, bounded, collect
 
 TITLE = "Tasks mastered or not"

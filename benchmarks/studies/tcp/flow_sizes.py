@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
 from dc_gym.spec import without_code
 from dc_gym.study import Claim, Measure, Study, Variant, above, less_than, series
 

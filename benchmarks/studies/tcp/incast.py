@@ -25,9 +25,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dc_gym.base.units import FRAME_BYTES, parse_time_ns
-from dc_gym.figures import kit
-from dc_gym.figures.styles import label_of
-from dc_gym.records.results import Result
+from dc_gym.results.figures import kit
+from dc_gym.results.figures.styles import label_of
+from dc_gym.results.results import Result
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Study, Variant, VariantLine, between, less_than, more_than, series
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.units import FRAME_BYTES, parse_time_ns
-from dc_gym.records.results import Result, number
+from dc_gym.results.results import Result, number
 from dc_gym.study import Evidence, Measure, Study, Variant, series
 from dc_gym.study.claims import Claim, Criterion, Outcome, between, bounded, less_than, more_than
 from dc_gym.study.theory import crossing

@@ -22,10 +22,6 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.npz import load_arrays
-from dc_gym.envs.agents import CENTRAL
-from dc_gym.envs.frame import Frame
-from dc_gym.envs.observation import Vector
-from dc_gym.envs.policies import PolicyContext
 from dc_gym.methods.acc.double_dqn import DoubleDqn
 from dc_gym.methods.acc.keys import INT8, UNTRAINED, AccKeys
 from dc_gym.methods.acc.policy import SHIPPED, AccPolicy, misfit
@@ -33,6 +29,10 @@ from dc_gym.methods.acc.q_int8 import IntegerQNetwork
 from dc_gym.methods.acc.queues import AccQueues, Actions, Slot
 from dc_gym.methods.acc.replay import Replay, Transitions
 from dc_gym.methods.acc.template import Template, template_of
+from dc_gym.run.agent.agents import CENTRAL
+from dc_gym.run.agent.frame import Frame
+from dc_gym.run.agent.observation import Vector
+from dc_gym.run.agent.policies import PolicyContext
 
 GLOBAL_REPLAY = "acc global replay"
 GLOBAL_FACTOR = 4

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dc_gym.envs.frame import Rows
-from dc_gym.envs.scene import Scene
 from dc_gym.methods.acc.keys import BY_DIRECTION
+from dc_gym.run.agent.frame import Rows
+from dc_gym.run.agent.scene import Scene
 
 DOWN, UP = 0, 1
 

@@ -24,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.envs.frame import PLACES, Bools, Floats, Frame
-from dc_gym.envs.scene import Scene
 from dc_gym.methods.acc.groups import groups_of
 from dc_gym.methods.acc.keys import BY_QUEUE, OFF, PAPER
 from dc_gym.methods.acc.template import WORTHS, Template
+from dc_gym.run.agent.frame import PLACES, Bools, Floats, Frame
+from dc_gym.run.agent.scene import Scene
 
 MARKING = "marking"
 MOST_SHARE = 2.0

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dc_gym.envs import measures
-from dc_gym.envs.frame import Frame
-from dc_gym.envs.scene import Scene
 from dc_gym.methods.acc.template import step_worth
+from dc_gym.run.agent import measures
+from dc_gym.run.agent.frame import Frame
+from dc_gym.run.agent.scene import Scene
 
 
 def design_2(frame: Frame, scene: Scene) -> float:

@@ -35,7 +35,7 @@ BPF = 321
 BPF_KINDS = {"programs": 11, "maps": 12, "btf": 23, "links": 31}
 """The commands of bpf(2) that give the next id of each kind."""
 ENVIRONMENT = """
-import sys, dc_gym.envs, gymnasium
+import sys, dc_gym.learn, gymnasium
 env = gymnasium.make("dcgym/Dumbbell10m-v0", ground="host", overrides=sys.argv[1:], folder=".")
 env.reset(seed=1)
 print("traffic", file=sys.stderr, flush=True)

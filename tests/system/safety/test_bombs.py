@@ -25,8 +25,8 @@ import synthetic
 from dc_gym.base.errors import AgentError, ResultError, UsageError
 from dc_gym.base.npz import load_arrays, write_arrays
 from dc_gym.cli import main
-from dc_gym.records import parquet, results
-from dc_gym.records.tables import TABLES
+from dc_gym.results import parquet, results
+from dc_gym.results.tables import TABLES
 
 ROOM_BYTES = 200_000_000
 """The most that a command may take beside what this process has."""

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from dc_gym.base.package import PACKAGE
-from dc_gym.grounds import frozen
 from dc_gym.kernel import cache
+from dc_gym.run.grounds import frozen
 
 ROOT = Path(__file__).resolve().parents[3]
 DCGYM = [sys.executable, "-P", "-m", "dc_gym.cli.main"]
@@ -124,7 +124,7 @@ def test_a_lab_without_frozen_modules_imports_nothing_from_there(trapped: Trappe
 
 ENVIRONMENT = """
 import gymnasium
-env = gymnasium.make("dc_gym.envs:dcgym/Dumbbell10m-v0", overrides=["agent.interval=10ms"])
+env = gymnasium.make("dc_gym.learn:dcgym/Dumbbell10m-v0", overrides=["agent.interval=10ms"])
 env.reset(seed=1)
 env.step(env.action_space.sample())
 env.close()
@@ -140,7 +140,7 @@ def test_environments_import_nothing_from_there(trapped: Trapped) -> None:
 REAPER = """
 import sys
 from pathlib import Path
-from dc_gym.rl import reaper
+from dc_gym.learn.rllib import reaper
 with reaper.watching(Path(sys.argv[1])):
     pass
 """
@@ -159,7 +159,7 @@ import sys
 sys.path[:0] = {elsewhere}
 import reprlib
 from pathlib import Path
-from dc_gym.grounds import frozen
+from dc_gym.run.grounds import frozen
 frozen.ROOTS = ("dc_gym.base.units",)
 frozen.freeze(Path(sys.argv[1]))
 """
@@ -206,7 +206,7 @@ def test_what_another_command_froze_is_not_used(freezing: Callable[..., Path | N
 def test_qemu_works_in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes the VM's firmware from the folder where it starts, if files of these names are there."""
     from dc_gym.base.errors import TestbedError
-    from dc_gym.grounds.host import vm
+    from dc_gym.run.grounds.host import vm
 
     programs, share = tmp_path / "programs", tmp_path / "share"
     programs.mkdir()

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dc_gym.records import folder
+from dc_gym.results import folder
 
 pytestmark = [pytest.mark.lab, pytest.mark.user]
 SET_ID = 0o7000

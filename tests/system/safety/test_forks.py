@@ -24,17 +24,17 @@ LIMIT_S = 60
 REFUSED = "a lab cannot be shared by a fork"
 HOLDERS = {
     "one lab": """
-from dc_gym.envs.env import DataCenterEnv
+from dc_gym.learn.env import DataCenterEnv
 env = DataCenterEnv(spec, folder=folder)
 action = env.action_space.low
 """,
     "a vector of labs": """
-from dc_gym.envs.vector import LabVectorEnv
+from dc_gym.learn.vector import LabVectorEnv
 env = LabVectorEnv(2, spec, folder=folder)
 action = env.action_space.low
 """,
     "one agent a host": """
-from dc_gym.envs.multi_agent import Agents
+from dc_gym.learn.multi_agent import Agents
 env = Agents(spec, folder=folder)
 env.reset, action = env.begin, {name: space.low for name, space in env.action_spaces.items()}
 """,
@@ -42,7 +42,7 @@ env.reset, action = env.begin, {name: space.low for name, space in env.action_sp
 PREAMBLE = """
 import gc, hashlib, multiprocessing, os, signal, sys
 from dc_gym.base.errors import AgentError
-from dc_gym.envs.registration import SPECS
+from dc_gym.learn.registration import SPECS
 spec, folder = SPECS["dcgym/Dumbbell10m-v0"], sys.argv[1]
 {holder}
 def pace(count):
@@ -94,8 +94,8 @@ print("steps", pace(5), flush=True)
 """
 ASYNC = """
 from gymnasium.vector import AsyncVectorEnv
-from dc_gym.envs.env import DataCenterEnv
-from dc_gym.envs.registration import SPECS
+from dc_gym.learn.env import DataCenterEnv
+from dc_gym.learn.registration import SPECS
 import sys
 
 def make():
@@ -137,7 +137,7 @@ print("left", os.listdir(folder), flush=True)
 PLUG_IN = """
 import os, sys
 import numpy as np
-from dc_gym.envs.policies import Policy
+from dc_gym.run.agent.policies import Policy
 
 class Forking(Policy):
     def __init__(self, context):

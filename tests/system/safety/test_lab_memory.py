@@ -13,9 +13,9 @@ import pytest
 from lab_region import commands_of, guarded, region, stepped
 
 from dc_gym.base.errors import ProtocolError
+from dc_gym.cli.watch import snapshot
 from dc_gym.kernel.channel import HEADER, HELLO, PROTOCOL_VERSION, Channel, MessageType
 from dc_gym.monitors.state_matrix import StateMatrix
-from dc_gym.watch import snapshot
 from tests.envs.made import experiment
 
 FLOWS = 64

@@ -14,11 +14,11 @@ from typing import Any, cast
 import pytest
 
 from dc_gym.base.errors import FabricError, LabError
-from dc_gym.envs.session import Session
-from dc_gym.grounds import by_hand
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.hand import AT, CALL, LIST, STEP, LostLab
-from dc_gym.grounds.plan import write_plan
+from dc_gym.learn.session import Session
+from dc_gym.run.grounds import by_hand
+from dc_gym.run.grounds.hand import AT, CALL, LIST, STEP, LostLab
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.plan.writer import write_plan
 from dc_gym.spec.load import from_dict
 
 SPEC = {

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from dc_gym.base.package import PROGRAMS
-from dc_gym.grounds.host import vm
-from dc_gym.grounds.host.vm_kernel import VmKernel
 from dc_gym.kernel.cache import cache_dir
+from dc_gym.run.grounds.host import vm
+from dc_gym.run.grounds.host.vm_kernel import VmKernel
 
 NAMES = ("a,readonly=on", "a,,b", "path=x,security_model=passthrough,id=y", "a b", "ä$(id)`id`;'\"")
 
@@ -119,7 +119,7 @@ except PermissionError:
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(shutil.which(vm.QEMU) is None, reason="no qemu: apt-get install qemu-system-x86")
 def test_a_vm_in_a_folder_with_a_comma(tmp_path: Path) -> None:
-    from dc_gym.grounds.host import vm_kernel
+    from dc_gym.run.grounds.host import vm_kernel
 
     kernel = vm_kernel.load(cache_dir() / "vm" / "current")
     if kernel is None:

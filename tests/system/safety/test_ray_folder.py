@@ -20,7 +20,7 @@ from types import SimpleNamespace
 import pytest
 
 from dc_gym.base import ray_cluster
-from dc_gym.rl import ray_session, reaper
+from dc_gym.learn.rllib import ray_session, reaper
 
 AS_NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
 

@@ -18,7 +18,7 @@ from dc_gym.base import files, folder_lock, janitor
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.kernel import lab, user
 from dc_gym.kernel.lab import Lab, LabConfig
-from dc_gym.records import folder
+from dc_gym.results import folder
 
 SWAP = 'find "$1" -depth -mindepth 1 -type d -exec sh -c \'mv -T -- "$2" "$2.moved" && ln -s -- "$1" "$2"\' sh "$2" {} \\;'
 """A shell's command that puts a link to folder $2 in the place of every folder below folder $1 that its user can rename."""

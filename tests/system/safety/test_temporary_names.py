@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dc_gym.base import files
-from dc_gym.grounds.host import state
 from dc_gym.kernel import cache
+from dc_gym.run.grounds.host import state
 
 
 @pytest.fixture

@@ -20,11 +20,11 @@ import pytest
 
 from dc_gym.base.errors import AgentError, LabError
 from dc_gym.base.progress import Quiet
-from dc_gym.envs.env import DataCenterEnv, as_spec
-from dc_gym.envs.multi_agent import Agents
-from dc_gym.envs.registration import SPECS
-from dc_gym.envs.vector import LabVectorEnv
-from dc_gym.records.results import load_result
+from dc_gym.learn.env import DataCenterEnv, as_spec
+from dc_gym.learn.multi_agent import Agents
+from dc_gym.learn.registration import SPECS
+from dc_gym.learn.vector import LabVectorEnv
+from dc_gym.results.results import load_result
 from dc_gym.run.runner import run
 
 pytestmark = pytest.mark.lab
@@ -191,8 +191,8 @@ def test_threads_that_all_step_one_environment_break_nothing(tmp_path: Path) -> 
 
 AT_THE_END = """
 import sys, threading
-from dc_gym.envs.vector import LabVectorEnv
-from dc_gym.envs.registration import SPECS
+from dc_gym.learn.vector import LabVectorEnv
+from dc_gym.learn.registration import SPECS
 labs = LabVectorEnv(2, SPECS["dcgym/Dumbbell10m-v0"], folder=sys.argv[1])
 begun = threading.Event()
 def work():

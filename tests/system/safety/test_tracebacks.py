@@ -24,10 +24,10 @@ from dc_gym import spec
 from dc_gym.base.errors import ProtocolError, TestbedError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli import main
+from dc_gym.cli.watch.snapshot import Attached
 from dc_gym.kernel import share
-from dc_gym.records.results import load_result
+from dc_gym.results.results import load_result
 from dc_gym.run import runner
-from dc_gym.watch.snapshot import Attached
 
 ROOT = Path(__file__).resolve().parents[3]
 SPEC = ROOT / "examples" / "dumbbell.toml"

@@ -26,14 +26,14 @@ from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.base.trusted import Item, Kind
 from dc_gym.cli import main
+from dc_gym.cli.verify import verify
 from dc_gym.kernel.cache import cache_dir
-from dc_gym.records.results import write_graph
-from dc_gym.rl import checkpoints
+from dc_gym.learn.rllib import checkpoints
+from dc_gym.results.results import write_graph
+from dc_gym.run.sweep import cluster, grid
+from dc_gym.run.sweep import command as sweep
+from dc_gym.run.sweep.pool import Cell
 from dc_gym.spec.result_code import items_of, require_safe
-from dc_gym.sweep import cluster, grid
-from dc_gym.sweep import command as sweep
-from dc_gym.sweep.pool import Cell
-from dc_gym.verify import verify
 
 PLUGIN = """
 import pathlib
@@ -227,7 +227,7 @@ def test_modules_count_by_name_and_those_of_this_package_always(tmp_path: Path) 
         check("somebodys:Agent")
     trusted.remember([Item.of(Kind.MODULE, b"somebodys", "somebodys")])
     assert check("somebodys:Agent") == ["a imports the module somebodys"]
-    assert check("dc_gym.envs.policies:Any") == ["a imports the module dc_gym.envs.policies"]
+    assert check("dc_gym.run.agent.policies:Any") == ["a imports the module dc_gym.run.agent.policies"]
     with pytest.raises(UsageError, match="as you"):
         check("dc_gymnastics:Agent")
 

@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dc_gym.envs.session import Session
+from dc_gym.learn.session import Session
 from dc_gym.methods.acc.keys import QUEUE
 from dc_gym.methods.acc.q_network import QNetwork
 from dc_gym.methods.acc.queues import AccQueues, Actions, Slot

@@ -23,8 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import LabError, UsageError
-from dc_gym.envs.frame import Frame
-from dc_gym.envs.session import Session
+from dc_gym.learn.session import Session
 from dc_gym.methods.acc.double_dqn import DoubleDqn
 from dc_gym.methods.acc.keys import BY_QUEUE, GROUPS, QUEUE
 from dc_gym.methods.acc.offline import scenarios
@@ -32,6 +31,7 @@ from dc_gym.methods.acc.queues import AccQueues, Actions, Slot
 from dc_gym.methods.acc.replay import Replay, Transitions
 from dc_gym.methods.acc.settings import DqnSettings
 from dc_gym.methods.acc.template import DEPLOYED, WORTHS, Template
+from dc_gym.run.agent.frame import Frame
 from dc_gym.topologies.ecmp import draw
 
 MOST_LABS = 64

@@ -31,7 +31,7 @@ from dc_gym.methods.acc.template import template_of
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.episode_report import EpisodeReport
 from dc_gym.methods.training_folder import open_folder
-from dc_gym.records import fingerprint
+from dc_gym.results import fingerprint
 
 POLICY, MANIFEST, CURVE_CSV = "policy.npz", "manifest.json", "curve.csv"
 OPTIONS = ("seed", "episodes", "labs", "steps", "updates_per_step", "replay", "explore", "half_life", "hold", "worth", "groups")

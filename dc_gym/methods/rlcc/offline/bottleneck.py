@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.base.errors import naming
-from dc_gym.grounds import nics
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.records.results import Result
+from dc_gym.results.results import Result
+from dc_gym.run.plan import nics
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.sweep import Cell, runs
 from dc_gym.spec import load
-from dc_gym.sweep import Cell, runs
 
 LINE_BPS, FRAME_BYTES = 10**10, 1514
 PAYLOAD_SHARE = 1440 / FRAME_BYTES

@@ -29,16 +29,16 @@ from dc_gym.base.errors import AgentError, LabError, ProtocolError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.grounds.experiment import Experiment
-from dc_gym.grounds.ground import check_programs, make_folders
-from dc_gym.grounds.guest.plan import NIC_TABLE
-from dc_gym.grounds.lab import GRACE_NS, lab_config
-from dc_gym.grounds.nics import STEP_DTYPE, base_rtts_ns
-from dc_gym.grounds.plan import write_plan
 from dc_gym.kernel import build, cache, openvswitch
 from dc_gym.kernel.lab import Lab
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import TABLE_WORDS, Words
+from dc_gym.run.grounds.ground import check_programs, make_folders
+from dc_gym.run.grounds.lab import GRACE_NS, lab_config
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.plan.nics import STEP_DTYPE, base_rtts_ns
+from dc_gym.run.plan.plan import NIC_TABLE
+from dc_gym.run.plan.writer import write_plan
 from dc_gym.spec import Spec
 
 Rows = npt.NDArray[np.void]

@@ -31,7 +31,7 @@ from dc_gym.nets import nic_policy, response, trees
 from dc_gym.nets.decision import Floats
 from dc_gym.nets.mlp import Mlp
 from dc_gym.nets.nic_policy import NicPolicy
-from dc_gym.records.results import load_result
+from dc_gym.results.results import load_result
 
 COMMAND = "dcgym method rlcc distil"
 MODEL, FLOOD, PERSISTENT, GRID = "model", "flood", "persistent", "grid"

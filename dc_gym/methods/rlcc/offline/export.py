@@ -25,8 +25,8 @@ from dc_gym.methods.rlcc.offline.bottleneck import BottleneckRun
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import HEAD_WORDS, TABLE_WORDS, NicPolicy
 from dc_gym.nets.trees import DEPTH, Trees
-from dc_gym.records.results import Result
-from dc_gym.sweep import Cell, runs
+from dc_gym.results.results import Result
+from dc_gym.run.sweep import Cell, runs
 
 POLICY, SPEC = "policy.npz", "experiment"
 SETTLED_MS, MEASURED_MS = 300, 100

@@ -2,7 +2,7 @@
 """RL-CC's decision problem (docs/rlcc.md) in the fluid model: each flow is an agent that gets its actions from outside.
 
 A flow decides when its probe comes back, so the agents do not act together. A turn is an instant at which at least one of them
-decides; the time between turns varies. The PettingZoo environment is flows_parallel.py, the one for RLlib is dc_gym/rl/flows.py.
+decides; the time between turns varies. The PettingZoo environment is flows_parallel.py, the one for RLlib flows_rllib.py.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from dc_gym.base.errors import AgentError, MachineError
-from dc_gym.envs.env import Seeds
+from dc_gym.learn.env import Seeds
 from dc_gym.methods.rlcc.offline.flows import Flows, FlowsConfig, Turn, Vector
 
 try:

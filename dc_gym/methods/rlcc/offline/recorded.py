@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
 from dc_gym.ctrl.nic import golden
-from dc_gym.grounds import nics
-from dc_gym.grounds.experiment import Experiment
 from dc_gym.nets import nic_policy
 from dc_gym.nets.decision import Q16, Floats
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy, Words
-from dc_gym.records.results import Result, load_result
-from dc_gym.records.tables import NIC_EVENTS
+from dc_gym.results.results import Result, load_result
+from dc_gym.results.tables import NIC_EVENTS
+from dc_gym.run.plan import nics
+from dc_gym.run.plan.experiment import Experiment
 from dc_gym.spec import NIC_POLICY_COPY, without_code
 
 Integers = npt.NDArray[np.int64]

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from dc_gym.grounds import nics
 from dc_gym.methods.rlcc.offline import recorded
 from dc_gym.methods.rlcc.offline.bottleneck import BASE_NS, BUFFER_RTTS, BottleneckRun
 from dc_gym.nets import fluid
 from dc_gym.nets.decision import Q16, Floats
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
-from dc_gym.records.results import Result
-from dc_gym.sweep import runs
+from dc_gym.results.results import Result
+from dc_gym.run.plan import nics
+from dc_gym.run.sweep import runs
 
 STAYING_FLOWS, LEAVING_FLOWS = 2, 2
 START_GAP = 50

@@ -34,7 +34,7 @@ from dc_gym.methods.rlcc.offline.presets import reward
 from dc_gym.methods.training_folder import open_folder
 from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
-from dc_gym.records import fingerprint
+from dc_gym.results import fingerprint
 
 POLICY, MANIFEST, CURVE_CSV = "policy.npz", "manifest.json", "curve.csv"
 OF_BOTH = ("seed", "updates", "learning_rate", "unclipped", "beta", "target")

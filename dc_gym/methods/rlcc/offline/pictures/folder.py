@@ -8,11 +8,11 @@ from pathlib import Path
 from dc_gym.base.files import machine_errors
 from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.base.terminal import say
-from dc_gym.figures import kit
 from dc_gym.methods.rlcc.offline import scenario
 from dc_gym.methods.rlcc.offline.pictures import policies, scenarios
 from dc_gym.nets.nic_policy import NicPolicy
-from dc_gym.sweep import runs
+from dc_gym.results.figures import kit
+from dc_gym.run.sweep import runs
 
 
 def draw(path: Path, file: NicPolicy, out: Path, *, lab: bool, force: bool) -> None:

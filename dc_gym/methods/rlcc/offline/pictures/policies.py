@@ -11,10 +11,10 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
 from dc_gym.base.readable import number
-from dc_gym.figures import kit
 from dc_gym.nets import fluid, response
 from dc_gym.nets.decision import MAX_ACTION, Floats
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
+from dc_gym.results.figures import kit
 
 FLOWS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 ACTIONS = (0.9, 1.0, 1.1)

@@ -10,13 +10,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dc_gym.figures import kit
-from dc_gym.figures.axes import log_ticks
 from dc_gym.methods.rlcc.offline import scenario
 from dc_gym.methods.rlcc.offline.pictures import policies
 from dc_gym.methods.rlcc.offline.pictures.policies import LAW, OURS, PAPER
 from dc_gym.nets.decision import MAX_ACTION
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
+from dc_gym.results.figures import kit
+from dc_gym.results.figures.axes import log_ticks
 
 if TYPE_CHECKING:
     from dc_gym.methods.rlcc.offline.scenario import FlowTrace

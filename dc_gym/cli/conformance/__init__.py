@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym conformance`: runs the kernel's own packetdrill scripts in a lab, with a few of dc-gym's, or a user's scripts.
+
+script.py (with grammar.lark) parses the language. packets.py and connection.py handle TCP on the wire. calls.py and symbols.py
+handle the system calls, and tun.py the network. interpreter.py runs a script with them, and guest.py many of them in a lab.
+host.py boots the labs, report.py reports the outcome, and known.py lists what is expected to fail. scripts/ holds scripts for
+what the kernel's leave out (DCTCP). docs/conformance.md has the counts.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from dc_gym.base.progress import Progress
+from dc_gym.base.terminal import say
+
+OWN = Path(__file__).parent / "scripts"
+"""Folder of dc-gym's own scripts, for what the kernel's leave out."""
+
+
+def main(args: Namespace, progress: Progress) -> int:
+    """Runs the scripts. Returns 0 when all outcomes are the known ones, otherwise 1."""
+    from dc_gym.cli.conformance import host, report
+    from dc_gym.kernel import build, selftests
+
+    own = bool(args.scripts)
+    report.check_places(args.json, args.write)
+    host.check_programs(kernels_own=not own)
+    kernel = build.ensure(progress)
+    tests = selftests.ensure(kernel.manifest["source"]["identity"], kernel.version, progress, args.source)
+    paths = args.scripts or [*sorted(OWN.glob("*.pkt")), *sorted(tests.scripts.glob("*.pkt"))]
+    cases, verdicts = host.select(paths, args.only, host.families(args.ip), must_parse=own)
+    if args.list:
+        say("\n".join(sorted({case.script.name for case in cases} | {verdict.script for verdict in verdicts})))
+        return 0
+    verdicts += host.run(cases, tests.tcp_header.read_text(), kernel.path, args.jobs or host.default_jobs(), progress)
+    lacking = [] if own else report.lacking_options(tests.scripts / "config", kernel.folder / "config")
+    say("\n".join(report.lines(verdicts, args.verbose)))
+    if lacking:
+        say(f"the scripts ask for options that this lab kernel lacks: {', '.join(lacking)}")
+    if args.json:
+        report.save(args.json, report.as_json(verdicts, kernel.fingerprint, lacking))
+    if args.write:
+        report.write_counts(args.write, verdicts, kernel.fingerprint, lacking)
+    surprises = list(report.surprises(verdicts, unsupported_too=own))
+    for line in surprises:
+        say(f"not as expected: {line}")
+    return 1 if surprises else 0

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym export`: writes the policy of a training, or of one of its checkpoints, to a file (docs/policy-file.md)."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from dc_gym.base.errors import UsageError
+from dc_gym.base.files import machine_errors
+from dc_gym.base.outputs import require_place
+from dc_gym.base.terminal import say
+from dc_gym.learn.rllib import checkpoints, manifest, ray_session
+from dc_gym.nets.agent_policy import AgentPolicy
+
+NAME = "policy.npz"
+"""The policy's file name in a training's folder."""
+
+
+def main(args: Namespace) -> int:
+    """Runs `dcgym export DIR|CHECKPOINT`."""
+    given: Path = args.dir
+    inside = given.parent.name == checkpoints.FOLDER
+    folder = given.parent.parent if inside else given
+    found = [given] if inside else checkpoints.find(folder)[-1:]
+    for line in (line for each in found for line in checkpoints.require_trusted(each, trust=args.trust)):
+        say(f"dcgym: {line}", file=sys.stderr)
+    ray_session.require()
+    from dc_gym.learn.rllib import policy
+
+    about = manifest.read(folder)
+    checkpoint = found[0] if found else checkpoints.latest(folder)
+    module = _module_of(checkpoint, policy.module_of(about))
+    target = args.out or folder / NAME
+    if args.out:
+        facts = {"algorithm": about["algorithm"], "fingerprint": about["fingerprint"], "seed": about["settings"]["seed"]}
+        require_place(target, AgentPolicy.made_of(facts), force=args.force)  # of this training, whatever its number of steps
+    with machine_errors("write", target):
+        policy.write(module, about, checkpoints.steps_of(checkpoint), target)
+    say(target)
+    return 0
+
+
+def _module_of(checkpoint: Path, name: str) -> Any:
+    """Returns the learner's RLModule, whose class RLlib wrote into the checkpoint."""
+    from ray.rllib.core.rl_module.rl_module import RLModule
+
+    place = checkpoint / "learner_group" / "learner" / "rl_module" / name
+    if not place.is_dir():
+        raise UsageError(f"{checkpoint}: has no policy; give the folder of a training, or one of its checkpoints/iteration-N")
+    try:
+        return RLModule.from_checkpoint(str(place.resolve()))
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"{checkpoint}: the algorithm's code is not found ({error}); run it where it was trained") from None

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The environment fingerprint: what a digest may depend on besides the spec.
+
+Equal fingerprint and equal spec give equal digests. All Python that makes a plan, runs in the lab or acts for a controller is in
+it, by folders: a test computes what they import. So is numpy's version where its arithmetic acts, and a method where a spec names
+one of its parts. What sources do counts, not their bytes (base/behaviour.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from dc_gym.base import behaviour, methods
+from dc_gym.base.package import PACKAGE
+from dc_gym.kernel import cache as caches
+from dc_gym.kernel.build import KernelBuild
+from dc_gym.kernel.openvswitch import OpenVSwitch
+from dc_gym.spec import Spec
+
+STAMP = "sources.sha256"
+DIGITS = 16
+GUEST = (
+    "*.py",
+    "base/*.py",
+    "kernel/*.py",
+    "kernel/*.[ch]",
+    "kernel/drivers/*.h",
+    "daemon/*.[ch]",
+    "monitors/*.py",
+    "monitors/*.[ch]",
+    "topologies/*.py",
+    "topologies/kinds/*.py",
+    "topologies/realize/*.py",
+    "traffic/*.py",
+    "traffic/tgen/*.[ch]",
+    "traffic/matrices/*.csv",
+    "traffic/matrices/*/*.csv",
+    "traffic/flow_sizes/*.txt",
+    "nets/*.py",
+    "nets/policies/*.npz",
+    "ctrl/*.py",
+    "ctrl/*.toml",
+    "ctrl/actuators/*.py",
+    "ctrl/agent/*.[ch]",
+    "ctrl/nic/*.py",
+    "ctrl/nic/*.[ch]",
+    "ctrl/nic/*.ld",
+    "ctrl/nic/algorithms/*.py",
+    "ctrl/nic/algorithms/*/*.h",
+    "ctrl/nic/algorithms/*/*.toml",
+    "spec/*.py",
+    "results/*.py",
+    "results/metrics/*.py",
+    "run/*.py",
+    "run/plan/*.py",
+    "run/grounds/*.py",
+    "run/grounds/guest/*.py",
+    "run/grounds/host/*.py",
+    "run/grounds/host/*.c",
+    "run/result/*.py",
+)
+"""The sources of what runs in the lab, makes its input and reads its output. Plots and the command line are not part of it."""
+AGENTS = ("run/agent/*.py", "learn/*.py", "learn/native/*.py", "learn/native/*.[ch]")
+"""Source files that runs with an agent depend on, besides GUEST."""
+METHOD = ("*.py", "*.npz")
+"""Source files in the folder of a method that runs depend on which name one of its parts. Its training lies in folders below."""
+LEFT_OUT = (
+    *("base/checks.py", "base/progress.py", "base/readable.py", "base/spelling.py", "base/tensorboard.py"),
+    *("base/terminal.py", "results/metrics/names.py", "notebook.py", "results/divergence.py", "results/learning_curve.py"),
+)
+"""Files of these folders that only tell a user something: hints, titles, tables of checks. No record depends on them."""
+
+
+def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:
+    """Returns by name the identities of everything that runs in the lab."""
+    return {
+        "kernel": kernel.fingerprint,
+        "openvswitch": ovs.fingerprint,
+        "libc": " ".join(platform.libc_ver()),
+        "python": platform.python_version(),
+        "programs": programs(),
+    }
+
+
+def acting(spec: Spec) -> dict[str, str]:
+    """Returns by name the identities of what acts for the spec's controller: its policy's code, methods, and numpy."""
+    parts = _acting_parts(spec)
+    found = {"agents": _digest(AGENTS)} if "agents" in parts else {}
+    found |= {"methods": of_methods(named)} if (named := _methods_in(spec)) else {}
+    return found | ({"numpy": metadata.version("numpy")} if "numpy" in parts else {})
+
+
+def kind_of(spec: Spec) -> str:
+    """Returns the kind of run. On one machine, runs of one kind have one fingerprint."""
+    return ", ".join([spec.ground, *_acting_parts(spec), *_methods_in(spec)])
+
+
+def _acting_parts(spec: Spec) -> tuple[str, ...]:
+    if spec.controller.policy is not None:
+        return ("agents", "numpy")
+    return ("numpy",) if spec.controller.nic else ()
+
+
+def _methods_in(spec: Spec) -> tuple[str, ...]:
+    """Returns the methods of which the spec names a part."""
+    named = {spec.controller.name}
+    if spec.controller.policy is not None:
+        named |= {str(spec.controller.policy), *re.findall(r"\w+", spec.agent.reward)}
+    return tuple(name for name, each in methods.by_name().items() if each.acts_in(named))
+
+
+def programs() -> str:
+    """Returns the SHA-256 over what the sources of every run do, by path."""
+    return _digest(GUEST)
+
+
+def agents() -> str:
+    """Returns the SHA-256 over what the sources do that act where there are agents, those of all methods included."""
+    return _digest((*AGENTS, *_of_methods(methods.by_name())))
+
+
+def of_methods(names: Iterable[str]) -> str:
+    """Returns the SHA-256 over what the sources of these methods do that act in a run."""
+    return _digest(_of_methods(names))
+
+
+def _of_methods(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"methods/{name}/{pattern}" for name in names for pattern in METHOD)
+
+
+def sources(spec: Spec) -> dict[str, str]:
+    """Returns the SHA-256 over what the sources of a run do, folder by folder, which tells where two fingerprints differ."""
+    acting = AGENTS if "agents" in _acting_parts(spec) else ()
+    return _by_folder(GUEST + acting + _of_methods(_methods_in(spec)))
+
+
+def read_sources() -> None:
+    """Reads the sources of all runs, so that forks of this process know their digests."""
+    programs()
+    _digest(AGENTS)
+    _by_folder(GUEST)
+    _by_folder(GUEST + AGENTS)
+
+
+def _by_folder(patterns: tuple[str, ...]) -> dict[str, str]:
+    folders = dict.fromkeys(map(_folder, patterns))
+    return {folder: _digest(each for each in patterns if _folder(each) == folder) for folder in folders}
+
+
+def _folder(pattern: str) -> str:
+    return "/".join(pattern.split("/")[:-1][:2]) or "dc_gym"
+
+
+def _digest(patterns: Iterable[str]) -> str:
+    return _digest_of(tuple(patterns))
+
+
+@cache  # what runs in this process was imported once
+def _digest_of(patterns: tuple[str, ...]) -> str:
+    digest = hashlib.sha256()
+    with caches.keeping_behaviour():
+        for path in files(patterns):
+            digest.update(f"{path.relative_to(PACKAGE)}\n".encode())
+            digest.update(bytes.fromhex(behaviour.digest_of_file(path)))
+    return digest.hexdigest()[:DIGITS]
+
+
+def files(patterns: Iterable[str]) -> list[Path]:
+    """Returns the files of the package that match and are not left out, in the order of the patterns."""
+    left_out = {PACKAGE / name for name in LEFT_OUT}
+    return [path for pattern in patterns for path in sorted(PACKAGE.glob(pattern)) if path not in left_out]
+
+
+def stale() -> str | None:
+    """Returns a source that does something else than that of which the C programs were built, or None.
+
+    `make programs` writes the list.
+    """
+    stamp = PACKAGE / "bin" / STAMP
+    if not stamp.is_file():
+        return STAMP
+    rows = (line.partition("  ")[::2] for line in stamp.read_text().splitlines())
+    with caches.keeping_behaviour():
+        changed = (name for digest, name in rows if (PACKAGE / name).is_file() and _does(name) != digest)
+        return next(changed, None)
+
+
+def _does(name: str) -> str:
+    return behaviour.digest_of_file(PACKAGE / name)
+
+
+def fingerprint(parts: Mapping[str, str]) -> str:
+    """Returns sixteen hexadecimal digits over the environment."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:DIGITS]

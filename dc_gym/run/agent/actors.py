@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policies of a run's agents: one for a central agent, or one for each host, switch or port (agent.agents).
+
+Each step is one call of `observe` and, unless the episode is over, one of `act`. A policy that learns while the run goes on is
+told in `observe` what its last action led to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.run.agent import policies
+from dc_gym.run.agent.action import Action
+from dc_gym.run.agent.agent_observation import AgentObserver, observer_of
+from dc_gym.run.agent.agents import CENTRAL, AgentRows, divide
+from dc_gym.run.agent.file_policy import FilePolicy
+from dc_gym.run.agent.frame import Frame
+from dc_gym.run.agent.observation import Vector
+from dc_gym.run.agent.policies import Policy, PolicyContext
+from dc_gym.run.agent.policy_selection import policy_of
+from dc_gym.run.agent.reward import WeightedReward
+from dc_gym.run.agent.view import View
+from dc_gym.spec import AgentSpec
+from dc_gym.topologies.ecmp import draw
+
+OWN = "own"
+
+
+class Actors:
+    """The policies of all agents of one network."""
+
+    def __init__(self, policy: str | Path, context: PolicyContext, agent: AgentSpec) -> None:
+        """`context` is that of a central agent. `policy` takes the forms of controller.policy."""
+        who = agent.agents or CENTRAL
+        self._scene, self._action_shape = context.scene, context.action.space.shape
+        self._agents: tuple[AgentRows, ...] = ()
+        self._observer: AgentObserver | None = None
+        self._views: tuple[View, ...] = ()
+        self._mix = WeightedReward.of(agent.reward) if agent.reward_scope == OWN else None
+        self._seen: Sequence[Vector] = ()
+        context = replace(context, agents=who, observation=context.observer.names)
+        if who == CENTRAL or str(policy).endswith(policies.SUFFIX):  # a policy file itself says who its agents are
+            self.policies: tuple[Policy, ...] = (policy_of(policy, context),)
+            return
+        self._agents = divide(context.scene, who)
+        self._observer = observer_of(self._agents, context.scene, agent.observe, agent.history, who, agent.see)
+        own = zip(self._agents, self._observer.names_of, strict=True)
+        self.policies = tuple(policy_of(policy, _own_context(context, each, names)) for each, names in own)
+
+    def observe(self, frame: Frame, observation: Vector, reward: float) -> None:
+        """Takes a step's frame, observation and reward, those of the whole network."""
+        rewards: Sequence[float] = [reward] * len(self.policies)
+        self._seen = [observation]
+        if self._observer is not None:
+            self._seen = self._observer.observe(frame)
+            if self._mix is not None:
+                rewards = self._own_rewards(frame, self._mix)
+        if frame.step:
+            for policy, seen, own in zip(self.policies, self._seen, rewards, strict=True):
+                if (told := getattr(policy, "observe", None)) is not None:
+                    told(own, seen)
+
+    def act(self, frame: Frame) -> npt.NDArray[np.floating]:
+        """Returns the action of all agents for the frame observed last, in the action space of the whole network."""
+        if not self._agents:
+            return self.policies[0].act(self._seen[0], frame)
+        action = np.empty(self._action_shape)
+        for each, policy, seen in zip(self._agents, self.policies, self._seen, strict=True):
+            action[each.values] = policies.checked_action(policy.act(seen, frame), each.name, len(each.values))
+        return action
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns the states of the policies, as arrays by name. Of many agents, a name begins with that of the agent."""
+        prefixes = [f"{each.name}." for each in self._agents] or [""]
+        found: dict[str, npt.NDArray[Any]] = {}
+        for prefix, policy in zip(prefixes, self.policies, strict=True):
+            if (state := getattr(policy, "state", None)) is not None:
+                found |= {f"{prefix}{name}": array for name, array in policies.checked_state(state()).items()}
+        return found
+
+    @property
+    def file(self) -> FilePolicy | None:
+        """The policy, if it is one of a file."""
+        first = self.policies[0]
+        return first if isinstance(first, FilePolicy) else None
+
+    def _own_rewards(self, frame: Frame, mix: WeightedReward) -> list[float]:
+        if frame.step == 0:
+            self._views = tuple(View.of(self._scene, frame.info, each.rows) for each in self._agents)
+            return [0.0] * len(self._agents)
+        found = []
+        for view in self._views:
+            own = view.frame(frame)
+            found.append(float(mix(own, view.scene, view.scene.share(own.in_force_bps))))
+        return found
+
+
+def _own_context(context: PolicyContext, agent: AgentRows, names: tuple[str, ...]) -> PolicyContext:
+    own, seed = agent.scene(context.scene), draw(context.seed, "agent", agent.name)
+    action = Action(own, context.action.name)
+    return replace(context, scene=own, action=action, seed=seed, name=agent.name, observation=names)

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The observations of single hosts, switches and ports, where each of them is an agent (agents.py).
+
+An agent observes what it could know itself. A host: its own egress and its own flows. If `see` is "path", it also observes what
+the switches on its flows' paths would write into the packets: the largest value of each feature. A switch or port: the features
+of its own ports where it sets something. What an item of agent.observe says of others is left out. An item of classes gives each
+port one value for each kind of class, such as rdma/backlog.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium import spaces
+
+from dc_gym.base.errors import AgentError
+from dc_gym.base.spelling import unknown
+from dc_gym.run.agent.agents import HOSTS, SWITCHES, AgentRows
+from dc_gym.run.agent.frame import Bools, Floats, Frame, Rows
+from dc_gym.run.agent.observation import Part, Vector, parse
+from dc_gym.run.agent.scene import Scene
+
+SEE = ("own", "path")
+
+
+class AgentObserver(Protocol):
+    """Makes the observations of all agents from frames, in order. A frame of step 0 restarts the history."""
+
+    spaces: tuple[Any, ...]
+    """The observation space of each agent."""
+    names_of: tuple[tuple[str, ...], ...]
+    """For each agent, one name for each element of its observation."""
+
+    def observe(self, frame: Frame) -> Sequence[Vector]:
+        """Returns the observation of each agent."""
+        ...
+
+
+def observer_of(
+    agents: tuple[AgentRows, ...], scene: Scene, observe: str, history: int, who: str, see: str | None = None
+) -> AgentObserver:
+    """Returns the observer of agents that `who` says (agents.py). `see`: None for the default, which is "path" for hosts."""
+    if see is not None and see not in SEE:
+        raise AgentError("see: " + unknown("value", see, SEE))
+    if who == HOSTS:
+        if tuple(each.name for each in agents) != scene.hosts:
+            raise AgentError('agent.agents = "hosts": is for hosts whose rates are set; give "ports", or other agent.actuators')
+        return HostObserver(scene, observe, history, see or "path")
+    if see == "path":
+        raise AgentError(f'see: "path" is for hosts, and the agents are {who}; leave it out')
+    return PortObserver(agents, scene, observe, history, who)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OfPorts:
+    """One value for each port: a feature of the port, or of its class of one kind. It is 0 where an item is not of the port."""
+
+    part: Part
+    name: str
+    """backlog, or rdma/backlog."""
+    at: Rows
+    """[ports]: the place of each port's value among those of the part; -1: it has none."""
+
+    @classmethod
+    def of(cls, part: Part, scene: Scene) -> tuple[OfPorts, ...]:
+        """Returns the values that an item gives each port: one, or one for each kind of class."""
+        name, rows, ports = part.feature.name, part.rows, len(scene.ports)
+        found = []
+        for kind in ("", *dict.fromkeys(scene.classes.kinds)):
+            mine = [row for row in rows.tolist() if (scene.classes.kinds[row - ports] if row >= ports else "") == kind]
+            at = np.full(ports, -1, np.intp)
+            at[[scene.port_of(row) for row in mine]] = np.array(mine, np.intp) - part.first
+            if mine:
+                found.append(cls(part, f"{kind}/{name}" if kind else name, at))
+        return tuple(found)
+
+    @property
+    def has(self) -> Bools:
+        """[ports]: whether the item is of the port."""
+        found: Bools = self.at >= 0
+        return found
+
+    def values(self, frame: Frame, scene: Scene) -> Floats:
+        """Returns the values before clipping, as [ports]."""
+        return np.where(self.has, self.part.values(frame, scene)[self.at], 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element of every agent's observation."""
+
+    of: OfPorts | Part
+    """A feature of ports or of hosts."""
+    on_path: bool
+    """True: the largest value over the switch ports that the host's running flows cross, 0 if none run. False: the host's own
+    value."""
+
+    @property
+    def part(self) -> Part:
+        return self.of if isinstance(self.of, Part) else self.of.part
+
+    @property
+    def name(self) -> str:
+        own = self.of.feature.name if isinstance(self.of, Part) else self.of.name
+        return f"{'path' if self.on_path else 'own'}/{own}"
+
+
+class HostObserver:
+    """Makes the observations of all hosts from frames, in order. A frame of step 0 restarts the history."""
+
+    def __init__(self, scene: Scene, observe: str, history: int, see: str) -> None:
+        if see not in SEE:
+            raise AgentError("see: " + unknown("value", see, SEE))
+        self._scene = scene
+        self._elements = _elements(observe, scene, see)
+        one = [element.name for element in self._elements]
+        ages = range(history - 1, -1, -1)
+        self.names = tuple(name + (f"@-{age}" if age else "") for age in ages for name in one)
+        """One name for each element of every agent's observation, such as own/backlog or path/marks@-1."""
+        features = [element.part.feature for element in self._elements]
+        self._low, self._high = (np.array([getattr(each, end) for each in features], np.float32) for end in ("low", "high"))
+        self._frames: deque[Vector] = deque(maxlen=history)
+        self.space = spaces.Box(np.tile(self._low, history), np.tile(self._high, history), dtype=np.float32)
+        self.spaces, self.names_of = (self.space,) * len(scene.hosts), (self.names,) * len(scene.hosts)
+
+    def observe(self, frame: Frame) -> Sequence[Vector]:
+        """Returns the observations as [hosts, elements]."""
+        now = np.stack([self._values(element, frame) for element in self._elements], axis=1).astype(np.float32)
+        now = np.clip(now, self._low, self._high)
+        if np.isnan(now).any():
+            host, place = np.argwhere(np.isnan(now))[0].tolist()
+            raise AgentError(f"agent.observe: {self.names[place]} of {self._scene.hosts[host]} is not a number; mend the feature")
+        if frame.step == 0 or not self._frames:
+            self._frames.extend([now] * (self._frames.maxlen or 1))
+        else:
+            self._frames.append(now)
+        seen: Sequence[Vector] = np.concatenate(self._frames, axis=1)  # type: ignore[assignment]
+        return seen
+
+    def _values(self, element: Element, frame: Frame) -> Floats:
+        scene, values = self._scene, element.of.values(frame, self._scene)
+        if isinstance(element.of, Part):
+            return values
+        if not element.on_path:
+            return values[scene.host_row]
+        return _largest_on_paths(values, element.of.has, frame, scene)
+
+
+class PortObserver:
+    """Makes the observations of all switches, or of all ports, from frames, in order. A frame of step 0 restarts the history.
+
+    A port's observation has one value for each item of agent.observe, 0 where the item is not of this port. A switch's is that of
+    its ports where it sets something, one after the other.
+    """
+
+    def __init__(self, agents: tuple[AgentRows, ...], scene: Scene, observe: str, history: int, who: str) -> None:
+        self._scene, self._history = scene, history
+        rows = np.unique(np.concatenate([each.rows for each in agents]))
+        parts = [part for part in parse(observe, scene) if part.feature.kind == "port"]
+        self._parts = tuple(each for part in parts for each in OfPorts.of(part, scene) if each.has[rows].any())
+        if not self._parts:
+            raise AgentError(
+                f'agent.observe: {observe!r} has no feature of the ports where "{who}" act; give one, such as backlog'
+            )
+        one = [part.name for part in self._parts]
+        if twice := [name for name in one if one.count(name) > 1]:
+            raise AgentError(f"agent.observe: {observe!r} gives each port {twice[0]} twice; take one out")
+        ages = range(history - 1, -1, -1)
+        names, boxes = [], []
+        features = [each.part.feature for each in self._parts]
+        low, high = (np.array([getattr(each, end) for each in features], np.float32) for end in ("low", "high"))
+        self._low, self._high = low, high
+        for each in agents:
+            own = [f"port{number}/{name}" for number in range(1, len(each.rows) + 1) for name in one] if who == SWITCHES else one
+            names.append(tuple(name + (f"@-{age}" if age else "") for age in ages for name in own))
+            times = history * len(each.rows)
+            boxes.append(spaces.Box(np.tile(low, times), np.tile(high, times), dtype=np.float32))
+        self.spaces, self.names_of = tuple(boxes), tuple(names)
+        self._rows = tuple(each.rows for each in agents)
+        self._frames: deque[Vector] = deque(maxlen=history)
+
+    def observe(self, frame: Frame) -> Sequence[Vector]:
+        """Returns the observation of each agent."""
+        now = np.stack([each.values(frame, self._scene) for each in self._parts], axis=1).astype(np.float32)
+        now = np.clip(now, self._low, self._high)
+        if np.isnan(now).any():
+            row, place = np.argwhere(np.isnan(now))[0].tolist()
+            what = f"{self._parts[place].name} of {self._scene.ports[row]}"
+            raise AgentError(f"agent.observe: {what} is not a number; mend the feature")
+        if frame.step == 0 or not self._frames:
+            self._frames.extend([now] * self._history)
+        else:
+            self._frames.append(now)
+        return [np.concatenate([each[rows].reshape(-1) for each in self._frames]) for rows in self._rows]
+
+
+def _elements(observe: str, scene: Scene, see: str) -> tuple[Element, ...]:
+    """Returns the elements for each item of agent.observe: the host's own value and, where the item covers switch ports, the
+    path's value."""
+    found: dict[str, Element] = {}
+    for part in parse(observe, scene):
+        of_host = part.feature.kind == "host"
+        for each in [part] if of_host else OfPorts.of(part, scene):
+            has = np.empty(0, bool) if isinstance(each, Part) else each.has
+            own = of_host or bool(has[~scene.is_switch].any())
+            on_path = see == "path" and not of_host and bool(has[scene.is_switch].any())
+            for element in [Element(each, False)] * own + [Element(each, True)] * on_path:
+                if element.name in found:
+                    raise AgentError(f"agent.observe: {observe!r} gives each host {element.name} twice; take one out")
+                found[element.name] = element
+    if not found:
+        raise AgentError(
+            f'agent.observe: {observe!r} has nothing of the hosts, and see is "own"; give see = "path", or other features'
+        )
+    return tuple(found.values())
+
+
+def _largest_on_paths(values: Floats, has: Bools, frame: Frame, scene: Scene) -> Floats:
+    """Returns as [hosts] the largest value over the chosen switch ports that the host's running flows cross."""
+    info = frame.info
+    hosts = info.host[info.switch_flows]
+    counts = frame.under_way[info.switch_flows] & (hosts >= 0) & has[info.switch_rows]
+    largest = np.full(len(scene.hosts), -np.inf)
+    np.maximum.at(largest, hosts[counts], values[info.switch_rows[counts]])
+    return np.where(np.isfinite(largest), largest, 0.0)

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The constants of a network while an agent acts on it, and what an episode's schedule says about its flows. Plain data.
+
+Rows are those of the state matrix (graph.rows()): the ports of the switches, the hosts' egresses, then the classes of ports. What
+is said of ports leaves out the classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.base.errors import AgentError
+from dc_gym.ctrl.actuators import Actuator
+from dc_gym.ctrl.actuators.selection import ActuatedPort, select
+from dc_gym.monitors.state_matrix import COLUMNS
+from dc_gym.results.metrics import ideal
+from dc_gym.run.agent.frame import Bools, Floats, FlowInfo, Rows
+from dc_gym.spec.agent import AgentSpec
+from dc_gym.topologies.changes import Capacities
+from dc_gym.topologies.graph import Graph, Port
+from dc_gym.topologies.paths import base_rtt_ns, round_trip_ns
+from dc_gym.traffic.schedule import Flow, Schedule
+
+if TYPE_CHECKING:
+    from dc_gym.run.plan.experiment import Experiment
+
+RATE = "rate"
+"""The actuator of the hosts' rates, which rewards and features of hosts refer to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ActuatedRows:
+    """One actuator at the ports and classes where agents set it. `ports` counts both."""
+
+    actuator: Actuator
+    rows: Rows
+    """[ports]: the rows of the ports and classes."""
+    names: tuple[str, ...]
+    """[ports]: the name of each; that of the host if it is its only port, s1-eth3:rdma of a class."""
+    low: Floats
+    """[ports, quantities]: the bounds of each value."""
+    high: Floats
+    start: Floats
+    """[ports, quantities]: the values before the first action."""
+    place: slice
+    """The place of its values among those of all actuators, port by port."""
+
+    @property
+    def ordered(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of quantities, by number: the first of a pair is never below the second."""
+        return self.actuator.ordered
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """One name for each value: h1 for its rate, s1-eth3/kmin for one of several."""
+        quantities = self.actuator.quantities
+        return tuple(
+            name if len(quantities) == 1 else f"{name}/{quantity.name}" for name in self.names for quantity in quantities
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassRows:
+    """The classes of a network's ports, in the order of their rows."""
+
+    names: tuple[str, ...] = ()
+    """[classes]: the name of each row, such as s1-eth3:rdma."""
+    kinds: tuple[str, ...] = ()
+    """[classes]: the name of each class, such as rdma."""
+    port: Rows = field(default_factory=lambda: np.empty(0, np.intp))
+    """[classes]: the row of each one's port."""
+    buffer_bytes: Floats = field(default_factory=lambda: np.empty(0))
+    """[classes]: the limit of each one's queue."""
+
+    @classmethod
+    def of(cls, graph: Graph) -> ClassRows:
+        """Returns the rows of all classes of a network's ports."""
+        rows = [row for row in graph.rows() if row.number is not None]
+        number = {port.ifname: row for row, port in enumerate(graph.ports())}
+        limits = [row.port.queue.classes[row.number].limit_bytes for row in rows if row.number is not None]
+        return cls(
+            tuple(row.name for row in rows),
+            tuple(row.class_name for row in rows),
+            np.array([number[row.port.ifname] for row in rows], np.intp),
+            np.array(limits, np.float64),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """The constants of a network."""
+
+    ports: tuple[str, ...]
+    """The names of the ports."""
+    nodes: tuple[str, ...]
+    """[ports]: the host or switch of each."""
+    is_switch: Bools
+    rate_bps: Floats
+    """[ports]: line rates."""
+    buffer_bytes: Floats
+    """[ports]"""
+    peer_row: Rows
+    """[ports]: the port at the other end of the cable, whose egress is what this port receives."""
+    all_hosts: tuple[str, ...]
+    """All hosts of the network; FlowInfo.src and dst are indices into it."""
+    hosts: tuple[str, ...]
+    """The hosts of agent.hosts: the name of the host, or of each of its ports if it has several. If `rate` is among the
+    actuators, only those whose rates agents set, in the order of these rates."""
+    host_row: Rows
+    """[hosts]: the row of each host's egress."""
+    senders: Bools
+    """[hosts]: whether the host sends at least one flow of the schedule of the spec's own seed."""
+    floor_bps: Floats
+    """[hosts]: the least rate of each; the line rate where no agent sets rates."""
+    base_rtt_ns: int
+    """The largest round trip of a full frame and its ACK over the idle network."""
+    frame_bytes: int
+    """A full frame."""
+    step_ns: int
+    seed: int
+    actuated: tuple[ActuatedRows, ...]
+    """The actuators that agents set, in the order of their values."""
+    commands: tuple[tuple[int, bytes, int], ...] = ()
+    """The rows of the commands: row of the state matrix, actuator, number of values."""
+    columns: tuple[str, ...] = COLUMNS
+    capacities: Capacities | None = None
+    """The rates in force at each port over an episode. None: no event changes one."""
+    classes: ClassRows = field(default_factory=ClassRows)
+    fastest_bps: float = 0.0
+    """The rate of the fastest line. 0 stands for the largest of `rate_bps`."""
+    scale: int = 1
+    """topology.scale, by which rates are divided and times multiplied."""
+    is_stock: Bools = field(default_factory=lambda: np.empty(0, bool))
+    """[ports]: whether the port has a stock queue, which counts neither its time integral nor CE."""
+    rows: tuple[str, ...] = field(init=False)
+    """The names of the rows of the state matrix: the ports, then the classes."""
+    of_classes: Scene | None = field(init=False)
+    """The same network as if the classes of ports were the ports, without hosts and agents; None if there are no classes."""
+    rates: slice | None = field(init=False)
+    """The place of the hosts' rates among the values that agents set. None: agents set no rates."""
+    line_bps: Floats = field(init=False)
+    """[hosts]: the line rate of each host's egress."""
+    switch_rows: slice = field(init=False)
+    """The rows of the switch ports, which come first. Like host_rows it is a slice: indexing with a slice gives a view without a
+    copy."""
+    host_rows: slice = field(init=False)
+
+    def __post_init__(self) -> None:
+        switch_ports = int(np.count_nonzero(self.is_switch))
+        object.__setattr__(self, "fastest_bps", self.fastest_bps or float(self.rate_bps.max()))
+        object.__setattr__(self, "rows", self.ports + self.classes.names)
+        object.__setattr__(self, "of_classes", self._of_classes() if self.classes.names else None)
+        object.__setattr__(self, "line_bps", self.rate_bps[self.host_row])
+        places = [each.place for each in self.actuated if each.actuator.name == RATE]
+        object.__setattr__(self, "rates", places[0] if places else None)
+        object.__setattr__(self, "switch_rows", slice(0, switch_ports))
+        object.__setattr__(self, "host_rows", slice(switch_ports, len(self.ports)))
+
+    def _of_classes(self) -> Scene:
+        of_port, none = self.classes.port, np.empty(0)
+        return replace(
+            self,
+            ports=self.classes.names,
+            nodes=tuple(self.nodes[port] for port in of_port.tolist()),
+            is_switch=self.is_switch[of_port],
+            rate_bps=self.rate_bps[of_port],
+            buffer_bytes=self.classes.buffer_bytes,
+            peer_row=of_port,
+            hosts=(),
+            host_row=none.astype(np.intp),
+            senders=none.astype(bool),
+            floor_bps=none,
+            actuated=(),
+            capacities=None,
+            classes=ClassRows(),
+        )
+
+    @classmethod
+    def of(cls, experiment: Experiment, agent: AgentSpec | None = None) -> Scene:
+        """Returns the scene of an experiment.
+
+        Args:
+            experiment: The network, the controller and the flows.
+            agent: The settings of the agent; None: those of the experiment's spec.
+
+        Raises:
+            AgentError: The agent cannot act on this network.
+        """
+        agent = experiment.spec.agent if agent is None else agent
+        graph, ports = experiment.graph, experiment.graph.ports()
+        rows = {port.ifname: row for row, port in enumerate(ports)}
+        sending = {flow.rows[0] for flow in experiment.schedule.flows}
+        egress = [port for host in graph.hosts for port in graph.ports_of(host.name)]
+        acting = [port for port in egress if agent.hosts == "all" or rows[port.ifname] in sending]
+        if not acting:
+            raise AgentError('agent.hosts "senders": no host sends a flow in this workload; give "all", or another workload')
+        selected = select(agent.sets, graph, agent, experiment.spec.ground)
+        names = {port.ifname for port in acting}
+        rated = [each.port for each in selected if each.actuator.name == RATE and each.port.ifname in names]
+        sets_rates, acting = bool(rated), rated or acting
+        host_row = np.array([rows[port.ifname] for port in acting], np.intp)
+        rate_bps = np.array([graph.cable_of(port).rate_bps for port in ports], np.float64)
+        floor_bps = np.minimum(float(agent.floor_bps), rate_bps[host_row]) if sets_rates else rate_bps[host_row]
+        return cls(
+            ports=tuple(port.ifname for port in ports),
+            nodes=tuple(port.node for port in ports),
+            is_switch=np.arange(len(ports)) < len(graph.switch_ports()),
+            rate_bps=rate_bps,
+            buffer_bytes=np.array([port.queue.limit_bytes for port in ports], np.float64),
+            peer_row=np.array([rows[graph.peer(port).ifname] for port in ports], np.intp),
+            all_hosts=tuple(host.name for host in graph.hosts),
+            hosts=tuple(_name_of(graph, port) for port in acting),
+            host_row=host_row,
+            senders=np.array([row in sending for row in host_row.tolist()], bool),
+            floor_bps=floor_bps,
+            base_rtt_ns=base_rtt_ns(graph),
+            frame_bytes=graph.frame_bytes,
+            step_ns=agent.interval_ns,
+            seed=experiment.spec.seed,
+            actuated=_actuated(selected, graph, frozenset(host_row.tolist())),
+            commands=tuple((each.row, each.actuator.name.encode(), len(each.bounds)) for each in selected),
+            capacities=Capacities(graph, experiment.changes) if experiment.changes else None,
+            classes=ClassRows.of(graph),
+            scale=experiment.spec.topology.scale or 1,
+            is_stock=np.array([port.queue.kind != "port" for port in ports], bool),
+        )
+
+    @property
+    def start(self) -> Floats:
+        """[values]: what is in force before the first action."""
+        return np.concatenate([each.start.ravel() for each in self.actuated])
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """One name for each value that agents set."""
+        return tuple(name for each in self.actuated for name in each.value_names)
+
+    @property
+    def columns_of_values(self) -> tuple[str, ...]:
+        """The name of each value in tables, with its unit: bps_h1, kmin_bytes_s1-eth3."""
+        return tuple(
+            f"{quantity.column}_{name}" for each in self.actuated for name in each.names for quantity in each.actuator.quantities
+        )
+
+    def check(self, values: Floats) -> None:
+        """Raises AgentError if a value is below another that it must not be below."""
+        for each in self.actuated:
+            for number, earlier in each.ordered:
+                asked = values[each.place].reshape(each.low.shape)
+                wrong = np.flatnonzero(asked[:, number] < asked[:, earlier])
+                if len(wrong):
+                    row = int(wrong[0])
+                    names = [quantity.name for quantity in each.actuator.quantities]
+                    below = f"{names[number]} {asked[row, number]:g} is below {names[earlier]} {asked[row, earlier]:g}"
+                    raise AgentError(f"step: {each.names[row]}: {below}; give at least that")
+
+    def port_of(self, row: int) -> int:
+        """Returns the row of the port of a row, which itself may be that of a class."""
+        return row if row < len(self.ports) else int(self.classes.port[row - len(self.ports)])
+
+    def capacity_bps(self, t_ns: int) -> Floats:
+        """Returns the rates in force at a time after t0, [ports]: line rates but for events, and 0 where a link is cut."""
+        return self.rate_bps if self.capacities is None else np.array(self.capacities.at(t_ns), np.float64)
+
+    def share(self, rates_bps: Floats) -> Floats:
+        """Returns rates as shares of the hosts' line rates, [hosts]. Rewards call these shares the action."""
+        return rates_bps / self.line_bps
+
+
+def _name_of(graph: Graph, port: Port) -> str:
+    """Returns the name under which agents set a port: that of a host with one port, otherwise the port's."""
+    alone = len(graph.ports_of(port.node)) == 1 and any(host.name == port.node for host in graph.hosts)
+    return port.node if alone else port.ifname
+
+
+def _actuated(selected: Sequence[ActuatedPort], graph: Graph, acting: frozenset[int]) -> tuple[ActuatedRows, ...]:
+    """Returns the selected rows by actuator. Of the hosts, only those of the rows in `acting` are set."""
+    found, place = [], 0
+    owned = {port.ifname for row, port in enumerate(graph.ports()) if row < len(graph.switch_ports()) or row in acting}
+    for name in dict.fromkeys(each.actuator.name for each in selected):
+        mine = [each for each in selected if each.actuator.name == name and each.port.ifname in owned]
+        if not mine:
+            raise AgentError(f'agent.actuators: {name!r} is of no host that sends; give agent.hosts = "all", or other ports')
+        low, high, start = (
+            np.array([[getattr(bounds, what) for bounds in each.bounds] for each in mine], np.float64)
+            for what in ("low", "high", "start")
+        )
+        end = place + start.size
+        names = tuple(_name_of(graph, each.port) if each.number is None else each.name for each in mine)
+        rows = np.array([each.row for each in mine], np.intp)
+        found.append(ActuatedRows(mine[0].actuator, rows, names, low, high, start, slice(place, end)))
+        place = end
+    return tuple(found)
+
+
+def flow_info(experiment: Experiment, scene: Scene) -> FlowInfo:
+    """Returns the FlowInfo of an episode.
+
+    Args:
+        experiment: The network, the controller and the episode's flows.
+        scene: Its scene.
+    """
+    schedule, graph = experiment.schedule, experiment.graph
+    flows = schedule.flows
+    index = {name: number for number, name in enumerate(scene.all_hosts)}
+    round_trips: dict[tuple[str, ...], int] = {}
+    for flow in flows:
+        if flow.ports not in round_trips:
+            round_trips[flow.ports] = round_trip_ns(graph, flow.ports)
+    return FlowInfo(
+        src=np.array([index[flow.src] for flow in flows], np.intp),
+        dst=np.array([index[flow.dst] for flow in flows], np.intp),
+        size_bytes=np.array([flow.request.size_bytes for flow in flows], np.int64),
+        is_udp=np.array([flow.request.transport == "udp" for flow in flows], bool),
+        ideal_ns=_ideals(experiment, schedule),
+        rows=tuple(np.array(flow.rows, np.intp) for flow in flows),
+        base_rtt_ns=np.array([round_trips[flow.ports] for flow in flows], np.float64),
+        demand_bps=np.array([flow.request.rate_bps or np.inf for flow in flows], np.float64),
+        start_ns=np.array([flow.request.start_ns for flow in flows], np.int64),
+        awaits=_awaits(flows),
+        host_row=scene.host_row,
+        mtu_bytes=graph.mtu_bytes,
+    )
+
+
+def _ideals(experiment: Experiment, schedule: Schedule) -> Floats:
+    """Returns each flow's completion time in closed form; nan where there is none."""
+    classes, of_flow = ideal.classify(schedule, experiment.graph, experiment.router)
+    sizes = np.array([flow.request.size_bytes for flow in schedule.flows], np.int64)
+    found: npt.NDArray[np.float64] = np.full(len(sizes), np.nan)
+    for number, each in enumerate(classes):
+        found[of_flow == number] = each.closed_form_ns(sizes[of_flow == number])
+    return found
+
+
+def _awaits(flows: tuple[Flow, ...]) -> tuple[tuple[int, ...], ...]:
+    """Returns, for each flow, the flows that open its gate."""
+    openers: dict[int, list[int]] = {}
+    for flow in flows:
+        for gate in flow.request.opens:
+            openers.setdefault(gate, []).append(flow.flow)
+    return tuple(tuple(openers.get(flow.request.gate, ())) for flow in flows)

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The choice of the ground on which a spec runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dc_gym.run.grounds.ground import Ground
+from dc_gym.spec import Spec
+
+
+def ground_of(spec: Spec, shell_folder: Path | None = None) -> Ground:
+    """Returns the ground that the spec asks for.
+
+    `shell_folder` is where a shell's commands work; None: the ground is for a run.
+    """
+    if spec.ground == "host":
+        from dc_gym.run.grounds.host.ground import HostGround
+
+        return HostGround(spec, asks=shell_folder is not None)
+    from dc_gym.run.grounds.lab import LabGround
+
+    return LabGround(spec, shell_folder)

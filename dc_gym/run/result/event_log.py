@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The events of a run for its manifest: what each changed, when exactly, and what was read back (docs/events.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dc_gym.base.units import format_time
+from dc_gym.run.plan import changes
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.spec.events import EventSpec, in_order
+
+Row = dict[str, Any]
+
+
+def rows(experiment: Experiment, path: Path) -> list[Row]:
+    """Returns a row for each event of the spec, in the order of their times. `path` is what eventd wrote."""
+    made = {number: _row(number, event) for number, event in in_order(experiment.spec.events)}
+    if experiment.changes:
+        for change, t_ns, error, found in changes.done(path, experiment.changes, experiment.graph):
+            row = made[change.event]
+            row["t_ns"] = t_ns
+            ports = row.setdefault("ports", {})
+            ports.setdefault(change.port, {}).update({name: [value, found.get(name)] for name, value in change.values})
+            if error:
+                row["error"] = os.strerror(error)
+        for number, t_ns, error in changes.reacted(path):
+            made[number]["rerouted_ns"] = t_ns
+            if error:
+                made[number]["error"] = f"new rules of the switches: {os.strerror(error)}"
+    return list(made.values())
+
+
+def _row(number: int, event: EventSpec) -> Row:
+    row = {"event": number, "label": event.label, "at_ns": event.at_ns, "t_ns": event.at_ns}
+    return row if event.reroute_ns is None else row | {"reroute_at_ns": event.at_ns + event.reroute_ns}
+
+
+def faults(events: Sequence[Row]) -> list[str]:
+    """Returns sentences about events that did not happen as requested; none in a fit run."""
+    found = []
+    for row in events:
+        what = f"event {row['event']} ({row['label']})"
+        if "error" in row:
+            found.append(f"{what}: {row['error']}")
+        elif row.get("rerouted_ns") != row.get("reroute_at_ns"):
+            found.append(f"{what}: switches got their new rules at {row.get('rerouted_ns')} ns, not {row['reroute_at_ns']}")
+        elif row["t_ns"] != row["at_ns"]:
+            found.append(f"{what}: happened at {format_time(row['t_ns'])} instead of {format_time(row['at_ns'])}")
+        for port, values in row.get("ports", {}).items():
+            wrong = [name for name, (asked, read) in values.items() if asked != read]
+            found += [f"{what}: {port}: asked for {name} {values[name][0]}, read back {values[name][1]}" for name in wrong]
+    return found

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifest of a run (docs/results.md): what was run, on what, and what is known about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dc_gym import __version__
+from dc_gym.base import usercode
+from dc_gym.base.files import machine_errors, whole
+from dc_gym.results import calibration, fingerprint, results
+from dc_gym.results.figures import styles
+from dc_gym.results.metrics.ideal import Ideal
+from dc_gym.run.execution import Clock
+from dc_gym.run.grounds.ground import Ground
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.run.plan.nics import NicPlan
+from dc_gym.run.plan.plan import CAPTURES
+from dc_gym.run.result.read_back import RunCounts
+from dc_gym.topologies.paths import base_rtt_ns
+from dc_gym.topologies.scale import not_scale_free
+
+if TYPE_CHECKING:
+    from dc_gym.run.agent.driver import PolicyDriver
+
+NS = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """A run before its traffic: what it is made of."""
+
+    experiment: Experiment
+    ground: Ground
+    environment: dict[str, str]
+    """The parts of the fingerprint."""
+    inputs: Mapping[str, str]
+    """SHA-256 of the files that the spec reads, by the names of their copies."""
+    nic: NicPlan | None
+    driver: PolicyDriver | None
+    """The policy that acts in the run."""
+    disturb: str
+
+
+def manifest(
+    run: PreparedRun, ports: Sequence[Mapping[str, Any]], counts: RunCounts, ideals: Ideal | None, clock: Clock, folder: Path
+) -> dict[str, Any]:
+    """Returns the manifest without what results.write_result() adds. The user's code is copied into the folder."""
+    made = _what_was_run(run, counts, clock) | _findings(run, ports, counts, ideals) | run.ground.facts() | _scale(run.experiment)
+    if run.nic is not None:
+        made["nic"] = run.nic.facts
+    if run.driver is not None:
+        made["agent"] = run.driver.totals()
+    if rows := _captures(counts.found):
+        made["capture"] = rows
+    if counts.events:
+        made["events"] = counts.events
+    if run.inputs:
+        made["inputs"] = run.inputs
+    spec = run.experiment.spec
+    if policies := results.policies(spec.copies()):
+        made["policies"] = policies
+    if style := styles.to_record(spec.controller.name):
+        made["style"] = style
+    if code := usercode.keep(spec.code(), folder):
+        made["code"] = code
+    return made
+
+
+def set_times(path: Path, clock: Clock) -> None:
+    """Updates the times in a manifest, which the result's end and its plot prolong. The manifest is complete at any time."""
+    made = json.loads(path.read_text())
+    made["wall_s"] = {name: round(seconds, 4) for name, seconds in clock.wall_s.items()}
+    made["cpu_s"] = {name: round(seconds, 2) for name, seconds in clock.cpu_s.items()}
+    with machine_errors("write", path), whole(path, durable=True) as work:
+        work.write_text(json.dumps(made, indent=1) + "\n")
+
+
+def _what_was_run(run: PreparedRun, counts: RunCounts, clock: Clock) -> dict[str, Any]:
+    spec = run.experiment.spec
+    return {
+        "spec": spec.to_dict(copied=True),
+        "seed": spec.seed,
+        "ground": spec.ground,
+        "clock": spec.clock,
+        "dcgym": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "environment": run.environment,
+        "fingerprint": fingerprint.fingerprint(run.environment),
+        "sources": fingerprint.sources(spec),
+        "t0_ns": counts.t0_ns,
+        "virtual_s": spec.time.duration_ns * NS,
+        "wall_s": dict(clock.wall_s),
+        "cpu_s": dict(clock.cpu_s),
+        "fit": not counts.unfit,
+        "unfit_reasons": counts.unfit,
+    } | ({"disturb": run.disturb} if run.disturb else {})
+
+
+def _findings(run: PreparedRun, ports: Sequence[Mapping[str, Any]], counts: RunCounts, ideals: Ideal | None) -> dict[str, Any]:
+    found = counts.found
+    return {
+        "workload": dict(run.experiment.notes),
+        "ideal": None if ideals is None else ideals.facts,
+        "conservation": counts.conservation,
+        **({} if counts.deadlock is None else {"deadlock": list(counts.deadlock)}),
+        "calibration": calibration.rows(ports, found["read_back"]) + found.get("calibration", []),
+    } | {name: found[name] for name in ("fidelity", "exec") if found.get(name)}
+
+
+def _captures(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns for each captured port what its capture counted, and what the port itself counted until the run's end."""
+    rows = []
+    for port, frames in found.get("capture", {}).items():
+        before, after = found["before"][port], found["after"][port]
+        counted = {name: after[name] - before.get(name, 0) for name in ("tx_packets", "rx_packets", "pauses_sent")}
+        own = {"port_sent": counted["tx_packets"] + counted["pauses_sent"], "port_received": counted["rx_packets"]}
+        rows.append({"port": port, "file": f"{CAPTURES}/{port}.pcapng", **frames, **own})
+    return rows
+
+
+def _scale(experiment: Experiment) -> dict[str, Any]:
+    """Returns the factor by which a network is slowed down, and what does not scale with it."""
+    factor = experiment.spec.topology.scale or 1
+    if factor == 1:
+        return {}
+    lines = not_scale_free(factor, base_rtt_ns(experiment.graph), experiment.spec.controller.rto_min_ns)
+    return {"scale": {"factor": factor, "not_scale_free": lines}}
