@@ -22,7 +22,7 @@ CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 NIC_ALGORITHMS := $(basename $(notdir $(wildcard dc_gym/ctrl/nic/algorithms/*/*.h)))
 PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch lab-hand qmon capd agentd hostd eventd tgen linkprobe vm-init vm-launch nicd cctest libsteps.so) \
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o nic-$(name).native cctest-$(name).bpf.o))
-C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/methods/*/bench/*.[ch] dc_gym/learn/native/*.[ch] dc_gym/run/grounds/host/*.[ch] tests/c/*.[ch] tests/*.c tests/faults/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
+C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/methods/*/bench/*.[ch] dc_gym/learn/native/*.[ch] dc_gym/run/grounds/host/*.[ch] tests/c/*.[ch] tests/*.c tests/system/faults/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
 
 .PHONY: setup demo test test-all test-rl bench fuzz lint format lock docs pictures programs kernel openvswitch wheel image vm-image clean
 
@@ -59,7 +59,7 @@ fuzz: setup
 
 test-rl: setup
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[dev,rl]'
-	DCGYM_REQUIRE_RL=1 $(PYTHON) -m pytest tests/rl
+	DCGYM_REQUIRE_RL=1 $(PYTHON) -m pytest tests/learn/rllib
 
 lint: $(VENV)/.installed
 	$(VENV)/bin/ruff check .

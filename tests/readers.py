@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 from lab_region import guarded, region, stepped
-from test_policy_file import AGENT
-from test_state_matrix import with_agent
 
 from dc_gym import spec
 from dc_gym.base.errors import TestbedError
@@ -30,7 +28,9 @@ from dc_gym.nets import nic_policy
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.policy_file import PolicyFile, digest
-from tests.envs.made import experiment
+from tests.monitors.test_state_matrix import with_agent
+from tests.run.agent.made import experiment
+from tests.run.agent.test_policy_file import AGENT
 
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = re.compile(rb"[A-Za-z_]\w*|[0-9.]+|\s+|.", re.DOTALL)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mistake in a user's Python or C is reported as one line with file and line number, in every kind of plug-in and at any time:
-when the file is run, when it registers something, at the first call, in the middle of a run. Trainings: tests/rl."""
+when the file is run, when it registers something, at the first call, in the middle of a run. Trainings: tests/learn/rllib."""
 
 from __future__ import annotations
 

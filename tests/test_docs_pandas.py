@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_report import a_result
+
+from tests.results.pages.test_report import a_result
 
 PAGE = Path(__file__).parent.parent / "docs" / "results.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)

@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from readers import READERS, Reader, accepted
-from test_policy_file import changed, manifest_of
-from test_state_matrix import OFF_COMMANDS, rows_of, with_agent
 
 from dc_gym import spec
 from dc_gym.base import outputs
@@ -28,6 +26,8 @@ from dc_gym.nets.policy_file import digest
 from dc_gym.results import results
 from dc_gym.results.copies import policies
 from dc_gym.results.metrics import ideal
+from tests.monitors.test_state_matrix import OFF_COMMANDS, rows_of, with_agent
+from tests.run.agent.test_policy_file import changed, manifest_of
 
 MINIMAL = Path(__file__).parents[1] / "examples" / "dumbbell.toml"
 DEEP = "[" * 100_000 + "]" * 100_000

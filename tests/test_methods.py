@@ -20,11 +20,11 @@ STUDIES = ROOT / "benchmarks/studies"
 WITHOUT_MENTION = ("acc", "fdcc")
 """Methods that no module outside of their own names."""
 FAST_TESTS = (
-    "tests/test_listing.py",
-    "tests/test_policy_file.py",
-    "tests/test_fingerprint.py::test_everything_that_decides_what_runs_is_in_the_fingerprint",
-    "tests/test_cli.py::test_each_line_of_an_example_parses_and_its_files_are_there",
-    "tests/envs/test_policies.py",
+    "tests/cli/test_listing.py",
+    "tests/run/agent/test_policy_file.py",
+    "tests/results/test_fingerprint.py::test_everything_that_decides_what_runs_is_in_the_fingerprint",
+    "tests/cli/test_cli.py::test_each_line_of_an_example_parses_and_its_files_are_there",
+    "tests/run/agent/test_policies.py",
 )
 
 

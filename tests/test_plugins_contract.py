@@ -50,7 +50,7 @@ from dc_gym.ctrl.nic import algorithms
 from dc_gym.run.agent import observation, reward
 from dc_gym.topologies import marking, presets
 from dc_gym.traffic.workloads import KINDS
-from tests.envs import made as made_up
+from tests.run.agent import made as made_up
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"

@@ -93,7 +93,7 @@ assert not last.growth(settled), last.growth(settled)
 
 
 def test_a_lab_lives_through_1000_resets() -> None:
-    """Its folder lies below /tmp. tests/envs/test_resets.py has 10,000."""
+    """Its folder lies below /tmp. tests/system/learn/test_resets.py has 10,000."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         done = limited([sys.executable, "-P", "-c", RESETS, folder, "1000", str(Path(episodes.__file__).parent)])

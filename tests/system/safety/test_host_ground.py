@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_vm import needs_qemu, scripted
+
+from tests.run.grounds.test_vm import needs_qemu, scripted
 
 PROGRAM = Path(__file__).with_name("host_ground_kills.py")
 KILLS = {"cables": 6, "qdiscs": 6, "ending": 2, "RDMA": 2, "environment": 2, "agent": 1, "sweep": 1}

@@ -16,14 +16,14 @@ from dc_gym.base.errors import ProtocolError
 from dc_gym.cli.watch import snapshot
 from dc_gym.kernel.channel import HEADER, HELLO, PROTOCOL_VERSION, Channel, MessageType
 from dc_gym.monitors.state_matrix import StateMatrix
-from tests.envs.made import experiment
+from tests.run.agent.made import experiment
 
 FLOWS = 64
 MADE = experiment('controller.policy="external"')
 TOO_FEW = """
 from dc_gym.base.errors import ProtocolError
 from lab_region import guarded, region, stepped
-from tests.envs.made import experiment
+from tests.run.agent.made import experiment
 made = experiment('controller.policy="external"')
 try:
     stepped(made, guarded(region(made, 1)), 64)

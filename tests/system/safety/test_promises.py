@@ -11,21 +11,25 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 PROMISES: dict[str, tuple[str, ...]] = {
     "They write to the run's folders `exec` and `.lab/out`, and to nothing else on the machine.": (
-        "tests/test_confinement.py::test_outside_its_folders_a_lab_writes_nothing",
+        "tests/system/test_confinement.py::test_outside_its_folders_a_lab_writes_nothing",
     ),
     "Nothing that they write becomes a set-user-ID program.": (
         "test_files_of_a_lab.py::test_no_set_user_id_reaches_the_host",
         "test_files_of_a_lab.py::test_a_run_is_closed_to_others_while_it_lasts",
     ),
     "They have no network but the lab's, and see no process of the machine.": (
-        "tests/test_confinement.py::test_a_lab_reaches_no_process_of_its_user",
+        "tests/system/test_confinement.py::test_a_lab_reaches_no_process_of_its_user",
     ),
-    "A result has plain files and folders only.": ("tests/test_confinement.py::test_a_result_has_nothing_that_leads_elsewhere",),
+    "A result has plain files and folders only.": (
+        "tests/system/test_confinement.py::test_a_result_has_nothing_that_leads_elsewhere",
+    ),
     "What a shell keeps of a lab is new files below one folder, no larger than the lab's memory.": (
-        "tests/test_shell.py::test_a_lab_names_no_file_outside",
-        "tests/test_shell.py::test_a_lab_fills_no_disk",
+        "tests/cli/shell/test_shell.py::test_a_lab_names_no_file_outside",
+        "tests/cli/shell/test_shell.py::test_a_lab_fills_no_disk",
     ),
-    "Only its user gets a second prompt on a shell.": ("tests/test_shell.py::test_a_second_prompt_at_a_shell_that_waits",),
+    "Only its user gets a second prompt on a shell.": (
+        "tests/cli/shell/test_shell.py::test_a_second_prompt_at_a_shell_that_waits",
+    ),
     "A lab that meets the machine's limit of open files makes its run unfit.": (
         "test_descriptors.py::test_a_lab_without_descriptors_makes_the_run_unfit",
         "test_descriptors.py::test_a_lab_lives_through_1000_resets",
@@ -67,15 +71,15 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "Its name is a name, whatever characters it has.": ("test_option_syntax.py::test_a_folder_s_name_is_no_option_of_qemu_s",),
     "A lab runs as the user behind sudo, or as `nobody`, without any right of root's.": (
-        "tests/test_confinement.py::test_a_lab_of_roots_has_no_right_of_roots",
+        "tests/system/test_confinement.py::test_a_lab_of_roots_has_no_right_of_roots",
     ),
     "Root removes, gives away and opens only what it made.": (
         "test_removal.py::test_the_labs_user_cannot_turn_roots_removal_of_its_memory",
         "test_removal.py::test_the_labs_user_cannot_turn_what_root_does_in_a_runs_folder",
     ),
     "Root runs programs by their SHA-256, from a cache that is root's alone.": (
-        "tests/test_contents.py::test_root_runs_no_program_that_was_changed",
-        "tests/test_contents.py::test_root_refuses_a_cache_that_others_may_change",
+        "tests/base/test_contents.py::test_root_runs_no_program_that_was_changed",
+        "tests/base/test_contents.py::test_root_refuses_a_cache_that_others_may_change",
     ),
     "After kill -9 the host ground leaves the machine as it was.": (
         "test_host_ground.py::test_the_machine_is_as_it_was_after_kill_9_in_each_phase",
@@ -92,7 +96,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_bombs.py::test_a_policy_that_states_too_much",
         "test_bombs.py::test_a_page_that_is_larger_than_its_file_states",
     ),
-    "Names and texts do not command your terminal.": ("tests/test_terminal.py::test_commands_show_no_control_characters",),
+    "Names and texts do not command your terminal.": ("tests/base/test_terminal.py::test_commands_show_no_control_characters",),
     "A damaged or forged result is an error of one line.": (
         "test_tracebacks.py::test_a_value_of_another_type_in_a_result_is_one_line",
     ),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folder of a training's own Ray: Ray opens its folder to everybody, and the one around it is its user's alone.
 
-No Ray is needed here: a stand-in makes the folder as Ray does. tests/rl/test_ray_session.py asks the real one.
+No Ray is needed here: a stand-in makes the folder as Ray does. tests/learn/rllib/test_ray_session.py asks the real one.
 """
 
 from __future__ import annotations

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contracts that all registered features, rewards, actions and policies keep on any frame: bounds, numbers, shapes."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dc_gym import spec
+from dc_gym.run.agent import observation, policies, reward, totals
+from dc_gym.run.agent.action import Action, heads
+from dc_gym.run.agent.observation import Observer
+from dc_gym.run.agent.policies import PolicyContext
+from dc_gym.run.agent.policy_selection import policy_of
+from dc_gym.run.agent.reward import WeightedReward
+from dc_gym.run.agent.scene import Scene, flow_info
+from dc_gym.run.plan.experiment import Experiment
+from dc_gym.topologies import presets
+from tests.run.agent.made import STEP, random_frame, scene
+
+SCENES = [
+    *[([], hosts) for hosts in ("all", "senders")],
+    (['workload.kind="all_to_all"', 'workload.transport="udp"', 'workload.rate="3Mbit/s"'], "all"),
+    (['workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"'], "all"),
+    (['workload.kind="none"'], "all"),
+]
+
+
+@pytest.fixture(params=SCENES, ids=lambda param: " ".join([*param[0][:1], param[1]]))
+def place(request):
+    """Returns a scene, its flows, and twenty random frames."""
+    found, info = scene(*request.param[0], hosts=request.param[1])
+    rng = np.random.default_rng(7)
+    return found, info, [random_frame(found, info, rng, step) for step in range(20)]
+
+
+@pytest.mark.parametrize("feature", observation.features(), ids=lambda each: each.name)
+def test_a_feature_is_bounded_and_has_one_value_each(feature, place):
+    found, _, frames = place
+    observer = Observer(found, feature.name)
+    assert observer.space.shape == (len(found.ports) if feature.kind == "port" else len(found.hosts),)
+    assert math.isfinite(feature.low) and math.isfinite(feature.high)
+    for frame in frames:
+        assert observer.space.contains(observer.observe(frame))
+
+
+@pytest.mark.parametrize("history", [1, 3])
+@pytest.mark.parametrize("preset", [name for name in observation.PRESETS if name != "marking"])
+def test_presets_stay_in_their_space(preset, history, place):
+    found, _, frames = place
+    observer = Observer(found, preset, history)
+    assert len(observer.names) == len(set(observer.names)) == observer.space.shape[0]
+    for frame in frames:
+        assert observer.space.contains(observer.observe(frame))
+
+
+@pytest.mark.parametrize("history", [1, 3])
+@pytest.mark.parametrize("observe", ["marking", "kmin,kmax,pmax,enforced,backlog", "s1-*:pmax,s2-eth2:kmin"])
+def test_what_agents_set_stays_in_its_space(observe, history):
+    found, info = scene(STEP, 'agent.actuators="rate,s2-*:marking,s1-eth3:marking"')
+    rng = np.random.default_rng(7)
+    observer = Observer(found, observe, history)
+    assert len(observer.names) == len(set(observer.names)) == observer.space.shape[0]
+    for step in range(20):
+        assert observer.space.contains(observer.observe(random_frame(found, info, rng, step)))
+
+
+@pytest.mark.parametrize("each", reward.rewards(), ids=lambda each: each.name)
+def test_a_reward_is_a_number_in_its_range(each, place):
+    found, _, frames = place
+    mix = WeightedReward.of(("-" if each.cost else "") + each.name)
+    low, high = mix.range(found)
+    for frame in frames:
+        value = mix(frame, found, found.share(frame.wanted_bps))
+        assert type(value) is float and math.isfinite(value)
+        assert low - 1e-9 <= value <= high + 1e-9
+
+
+@pytest.mark.parametrize("head", heads(), ids=lambda each: each.name)
+def test_rates_lie_between_floor_and_line_and_lead_back(head, place):
+    found = place[0]
+    action, rng = Action(found, head.name), np.random.default_rng(3)
+    edges = [np.full(len(found.hosts), edge) for edge in (-np.inf, -head.bound, 0, head.bound, np.inf)]
+    for given in [*edges, *(action.space.sample() for _ in range(20)), rng.normal(0, 100, len(found.hosts))]:
+        rates = action.to_values(given)
+        assert (rates >= found.floor_bps).all() and (rates <= found.line_bps).all()
+        assert action.space.contains(action.from_values(rates))
+        assert action.to_values(action.from_values(rates)) == pytest.approx(rates, rel=1e-4)
+    assert (
+        np.diff([action.to_values(np.full(len(found.hosts), a))[0] for a in np.linspace(-head.bound, head.bound, 9)]) > 0
+    ).all()
+
+
+@pytest.mark.parametrize("name", [name for name in policies.names() if name != "acc"])  # which sets no rates
+def test_a_policy_acts_in_the_action_space(name, place):
+    found, _, frames = place
+    observer, action = Observer(found), Action(found, "linear")
+    policy = policy_of(name, PolicyContext(found, observer, action))
+    for frame in frames:
+        assert action.space.contains(np.asarray(policy.act(observer.observe(frame), frame), np.float32))
+
+
+def test_metrics_and_totals_are_numbers(place):
+    found, _, frames = place
+    sums, names = totals.EpisodeTotals(found), set(totals.metrics(frames[0], found))
+    assert sums.result() == {"return": 0, "steps": 0}
+    for frame in frames:
+        values = totals.metrics(frame, found)
+        assert set(values) == names
+        assert all(type(value) is float and math.isfinite(value) and value >= 0 for value in values.values()), values
+        sums.add(frame, 0.5)
+    result = sums.result()
+    assert all(type(value) is float and math.isfinite(value) for value in result.values()), result
+    assert (result["steps"], result["return"]) == (20, 10)
+
+
+def test_nothing_depends_on_what_a_frame_was_asked_before(place):
+    """Frames keep values that they have computed: in any order of questions the answers are the same."""
+    found, info, _ = place
+    once, again = (random_frame(found, info, np.random.default_rng(9)) for _ in range(2))
+    forwards = [Observer(found, "full").observe(once), totals.metrics(once, found)]
+    backwards = [totals.metrics(again, found), Observer(found, "full").observe(again)]
+    assert (forwards[0] == backwards[1]).all() and forwards[1] == backwards[0]
+
+
+SAMPLED = ("received_bytes", "acked_bytes", "srtt_us", "min_rtt_us", "cwnd_packets", "retransmits")
+
+
+def sampled_otherwise(frame, rng):
+    """Returns the same frame with other values in the fields that only samples of flows fill."""
+    flows, before = frame.flows.copy(), frame.flows_before.copy()
+    for name in SAMPLED:
+        for each in (flows, before):
+            each[name] = rng.integers(0, 2**20, len(each))
+    return replace(frame, flows=flows, flows_before=before)
+
+
+@pytest.mark.parametrize(
+    "each", [*observation.features(), *reward.rewards()], ids=lambda each: f"{type(each).__name__} {each.name}"
+)
+def test_what_says_that_it_reads_no_samples_of_flows_reads_none(each, place):
+    """Features and rewards that do read samples of flows declare it."""
+    found, info, frames = place
+    rng, equal = np.random.default_rng(3), []
+    is_feature = isinstance(each, observation.Feature)
+    for frame in frames:
+        pair = frame, sampled_otherwise(frame, rng)
+        more = [() if is_feature else (found.share(now.wanted_bps),) for now in pair]
+        equal.append(np.array_equal(*(each.compute(now, found, *rest) for now, rest in zip(pair, more, strict=True))))
+    assert all(equal) if not each.flows or not len(info) else not all(equal)
+
+
+@pytest.mark.parametrize("preset", sorted(presets.PRESETS))
+def test_every_network_has_a_scene_that_all_can_be_seen_of(preset):
+    made = Experiment.of(spec.of_preset(preset))
+    found = Scene.of(made)
+    frame = random_frame(found, flow_info(made, found), np.random.default_rng(1))
+    observer = Observer(found, "full")
+    assert observer.space.contains(observer.observe(frame))
+    assert (Action(found, "linear").to_values(np.ones(len(found.hosts))) == found.line_bps).all()
+
+
+def test_what_a_frame_takes_over_from_the_one_before_is_what_it_would_work_out(place):
+    found, info, _ = place
+    rng = np.random.default_rng(11)
+    last = random_frame(found, info, rng)
+    for elapsed_ns in (last.elapsed_ns, 7, 7, 10**7):
+        found_before = [Observer(found, "full").observe(last), totals.metrics(last, found), last.at_work]
+        assert len(found_before) == 3  # it has worked out all that there is
+        alone = replace(random_frame(found, info, rng), before=last.cells, flows_before=last.flows, elapsed_ns=elapsed_ns)
+        after = replace(alone)
+        after.follow(last)
+        for each in reward.rewards():
+            values = [each.compute(frame, found, found.share(frame.wanted_bps)) for frame in (alone, after)]
+            assert values[0] == values[1], each.name
+        assert (Observer(found, "full").observe(alone) == Observer(found, "full").observe(after)).all()
+        last = after
