@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""qmon, the netlink queue monitor (C), capd (C, captures), the state matrix and its readers."""

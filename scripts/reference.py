@@ -10,8 +10,10 @@ docs/spec.schema.json, as `dcgym schema` writes it.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+import tomllib
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -265,7 +267,24 @@ def metrics() -> Iterator[str]:
     return (f"- {code(*each.titles)}: {short(each.formula)}" for each in FORMULAS)
 
 
+def layers() -> Iterator[str]:
+    """Yields the folders from the highest to the lowest, as pyproject.toml's contracts have them. Siblings share a number."""
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    inside = {each["containers"][0]: each["layers"] for each in linter["contracts"] if each["type"] == "layers"}
+    yield "```"
+    for number, row in enumerate(inside["dc_gym"], 1):
+        for place, room in enumerate(row.split(" | ")):
+            folder = ROOT / "dc_gym" / room
+            file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+            said = (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n\n")[0].replace("\n", " ")
+            yield f"{'' if place else number:>2} {room:10} {said}"
+            if below := inside.get(f"dc_gym.{room}"):
+                yield f"{'':13} order: {' > '.join(each.replace(' | ', ', ') for each in below)}"
+    yield "```"
+
+
 REGIONS: dict[str, Callable[[], Iterator[str]]] = {
+    "layers": layers,
     "keys": keys,
     "programs": lambda: _keys_of(ExecSpec),
     "events": lambda: _keys_of(EventSpec),

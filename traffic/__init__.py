@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Workloads, matrices and flow sizes; tgen/ (C: one process for all hosts)."""
