@@ -8,7 +8,7 @@ from dc_gym.base.key import COUNT, RATE, key
 from dc_gym.topologies.builder import Builder
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.kinds import register
-from dc_gym.topologies.links import Wiring
+from dc_gym.topologies.wiring import Wiring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

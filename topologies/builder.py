@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.graph import Cable, Graph, Host, Layer, Nic, Switch
-from dc_gym.topologies.links import HOST, NOTHING, LinkSpec, Node, Wiring
+from dc_gym.topologies.links import HOST, NOTHING, LinkSpec, Node
+from dc_gym.topologies.wiring import Wiring
 
 FIRST_NETWORK = 10
 MOST_HOSTS = 64_000

@@ -7,7 +7,7 @@ Integers are bit/s, ns and bytes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,9 +19,10 @@ from dc_gym.base.units import FRAME_BYTES, MTU_BYTES
 from dc_gym.topologies import marking
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.kinds import TOPOLOGIES, register
-from dc_gym.topologies.links import LinkRule, LinkSpec, Node, Wiring, merged
+from dc_gym.topologies.links import LinkRule, Node, merged
 from dc_gym.topologies.paths import base_rtt_ns
 from dc_gym.topologies.topology_spec import ORIGINS, PRESETS, TopologySpec
+from dc_gym.topologies.wiring import Wiring
 
 __all__ = ["ORIGINS", "PRESETS", "TOPOLOGIES", "TopologySpec", "build", "register", "resolve", "unscaled"]
 
@@ -35,8 +36,8 @@ def build(spec: TopologySpec, ecn: bool = False) -> Graph:
     if full.kind == "mininet":  # its links may give all keys, and have no delay if they give none
         full = replace(full, delay_ns=full.delay_ns or 0)
     _require_all(full)
-    wiring = _wiring(full, ecn)
-    if _in_bdps(wiring):
+    wiring = Wiring(full, ecn)
+    if wiring.in_bdps:
         wiring = replace(wiring, rtt_ns=base_rtt_ns(_build(full, replace(wiring, measuring=True))))
     graph = _build(full, wiring)
     _check_rules(full, graph)
@@ -91,31 +92,6 @@ def _build(full: TopologySpec, wiring: Wiring) -> Graph:
         what = f"topology.kind {entry.name!r}: its build gives {usercode.shown(graph)} instead of a Graph"
         raise TopologyError(f"{what}; return that of a Builder, builder.graph()")
     return replace(graph, mtu_bytes=full.mtu_bytes or MTU_BYTES)
-
-
-def _wiring(full: TopologySpec, ecn: bool) -> Wiring:
-    assert full.scale is not None, "resolved"
-    return Wiring(
-        LinkSpec(**{each.name: getattr(full, each.name) for each in fields(LinkSpec)}),
-        full.links or (),
-        host_qdisc="fq" if full.host_qdisc == "fq" else "bfifo",
-        switch_qdisc=full.qdisc or "port",
-        switch_qdisc_keys=full.qdisc_keys,
-        ecn=ecn,
-        frame_bytes=full.frame_bytes,
-        scale=full.scale,
-        classes=full.classes or (),
-        pooled=full.buffers is not None,
-        lossless=full.pfc not in (None, "off"),
-        alpha=1.0 if full.alpha is None else full.alpha,
-        reserve_bytes=full.reserve_bytes or 0,
-    )
-
-
-def _in_bdps(wiring: Wiring) -> bool:
-    """Returns True if some amount needs the base round trip."""
-    values = [value for link in (wiring.links, *wiring.rules) for value in values_of(link).values()]
-    return any(isinstance(value, Amount) and value.unit == "bdp" for value in values)
 
 
 def _require_all(full: TopologySpec) -> None:

@@ -11,7 +11,8 @@ import pytest
 from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.builder import Builder
 from dc_gym.topologies.graph import Cable, Graph, Host, Impairment, Marking, Port, Queue, Switch
-from dc_gym.topologies.links import LinkSpec, Wiring
+from dc_gym.topologies.topology_spec import TopologySpec
+from dc_gym.topologies.wiring import Wiring
 
 QUEUE = Queue(100_000)
 RED = Marking(
@@ -55,7 +56,7 @@ def test_queries():
 
 
 def test_ports_are_ordered_by_number_not_by_text():
-    builder = Builder(Wiring(LinkSpec.of(rate_bps=10**9, delay_ns=0, buffer_bytes=100_000)))
+    builder = Builder(Wiring(TopologySpec.of(rate_bps=10**9, delay_ns=0, buffer_bytes=100_000)))
     switch = builder.switch("edge")
     for _ in range(11):
         builder.connect(builder.host(), switch)
@@ -189,7 +190,7 @@ def test_json_is_checked(place, value, told):
 
 
 def test_addresses_avoid_0_and_255_and_stay_unique():
-    builder = Builder(Wiring(LinkSpec.of(rate_bps=10**9, delay_ns=0, buffer_bytes=100_000)))
+    builder = Builder(Wiring(TopologySpec.of(rate_bps=10**9, delay_ns=0, buffer_bytes=100_000)))
     switch = builder.switch("edge")
     for _ in range(600):
         builder.connect(builder.host(), switch)

@@ -15,7 +15,7 @@ from dc_gym.base.key import COUNT, key
 from dc_gym.topologies.builder import Builder
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.kinds import register
-from dc_gym.topologies.links import Wiring
+from dc_gym.topologies.wiring import Wiring
 
 LARGEST_K = 16  # 1024 hosts, 320 switches
 

@@ -16,7 +16,8 @@ from dc_gym.base.key import COUNT, key
 from dc_gym.topologies.builder import Builder
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.kinds import register
-from dc_gym.topologies.links import Wiring, link_rate
+from dc_gym.topologies.links import link_rate
+from dc_gym.topologies.wiring import Wiring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

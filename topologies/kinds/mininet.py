@@ -25,7 +25,8 @@ from dc_gym.base.units import PPB
 from dc_gym.topologies.builder import FIRST_NETWORK, Builder
 from dc_gym.topologies.graph import Graph, Layer
 from dc_gym.topologies.kinds import register
-from dc_gym.topologies.links import HOST, LinkSpec, Node, Wiring
+from dc_gym.topologies.links import HOST, LinkSpec, Node
+from dc_gym.topologies.wiring import Wiring
 
 PLACE = {"node1", "node2", "port1", "port2"}
 PLAIN_LINKS = ("Link", "TCLink", "TCULink")

@@ -14,7 +14,8 @@ from dc_gym.base.key import COUNT, key
 from dc_gym.topologies.builder import Builder
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.kinds import register
-from dc_gym.topologies.links import Wiring, middle_rate
+from dc_gym.topologies.links import middle_rate
+from dc_gym.topologies.wiring import Wiring
 
 MOST_HOPS = 64
 

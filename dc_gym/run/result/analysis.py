@@ -22,7 +22,7 @@ from dc_gym.results.metrics.ideal import Ideal
 from dc_gym.results.metrics.queue_times import QueueTimes
 from dc_gym.results.tables import TableSource
 from dc_gym.spec import Spec
-from dc_gym.topologies.links import ONLY_CLASS
+from dc_gym.topologies.wiring import ONLY_CLASS
 from dc_gym.traffic.schedule import Schedule
 
 Columns = Mapping[str, npt.NDArray[Any]]
