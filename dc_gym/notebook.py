@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from dc_gym.base import interpreter
 from dc_gym.base.errors import SpecError, TestbedError
+from dc_gym.base.files import in_full
 from dc_gym.base.progress import Quiet, short_time
 from dc_gym.base.terminal import say
 from dc_gym.results import learning_curve
@@ -93,7 +94,7 @@ def sweep(experiment: Experiment, out: str | Path, keys: Mapping[str, Any], *ove
 
     Results that are there already are not made again. Raises TestbedError as `run` does.
     """
-    folder, begun_s = Path(out).absolute(), time.monotonic()
+    folder, begun_s = in_full(Path(out)), time.monotonic()
     asked = grid.of({"base": _base(experiment), "grid": dict(keys)}, Path(NAMED).absolute(), overrides)
     real_time = any(point.clock == "real" for point in asked.points)
     statuses = run_grid(asked, folder, local(1 if real_time else cpus()), Quiet())

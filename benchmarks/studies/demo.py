@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dc_gym.base.errors import ResultError, UsageError
+from dc_gym.base.files import in_full
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.readable import family_of, quantity
@@ -53,7 +54,7 @@ KEYS = ("topology.rate", "workload.kind", "workload.jitter", "time.duration", "t
 
 def main(args: Namespace, progress: Progress) -> int:
     """Runs the demo. `args.out`: folder of the results and the figure; `args.jobs`: number of labs at a time."""
-    out = args.out.absolute()
+    out = in_full(args.out)
     check_place(out, "a run's folder", "give another --out")
     require_places(args.out)
     options = StudyOptions(out.parent, jobs=args.jobs or cpus(), retry=True, force=True)

@@ -32,6 +32,7 @@ __all__ = [
     "SCRATCH",
     "discard",
     "empty",
+    "in_full",
     "machine_errors",
     "put",
     "remove",
@@ -183,6 +184,11 @@ def _remove_in(itself: Path, name: str, path: Path) -> None:
         remove(itself / name)
     except MachineError as error:
         raise MachineError(str(error).replace(str(itself), str(path))) from None
+
+
+def in_full(path: Path) -> Path:
+    """Returns an absolute path without `..` and without links on the way. Its last name stays, even if that is a link."""
+    return Path(os.path.realpath(path)) if path.name in ("", "..") else Path(os.path.realpath(path.parent), path.name)
 
 
 @contextlib.contextmanager

@@ -107,6 +107,15 @@ def format_size(size_bytes: int) -> str:
     return _format(size_bytes, SIZE_UNITS)
 
 
+def parse_range(text: str, most: int) -> range | None:
+    """Returns the whole numbers of a range such as "1..3", at most `most` + 1 of them; None if the text is no range."""
+    numbers = re.fullmatch(r"(\d+)\.\.(\d+)", text)
+    if numbers is None:
+        return None
+    first, last = int(numbers[1]), int(numbers[2])
+    return range(first, min(last, first + most) + 1)
+
+
 def parse_share(value: object, parts: int, field: str = "share") -> int:
     """Returns a share such as 0.001 or '0.1%' as a number of `parts`."""
     found = re.fullmatch(_NUMBER + " ?%", value) if isinstance(value, str) else None

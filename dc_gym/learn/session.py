@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError, LabError, UnfitError
-from dc_gym.base.files import scratch
+from dc_gym.base.files import in_full, scratch
 from dc_gym.base.process_bound import this_process
 from dc_gym.base.progress import Quiet
 from dc_gym.kernel import build, cache, openvswitch
@@ -117,7 +117,7 @@ class Session:
         """Number of labs started so far."""
         self.label = ""
         """Part of the name of the lab's folder: what the lab is for, such as training-2 or evaluation."""
-        self._parent = parent or Path(tempfile.gettempdir())
+        self._parent = in_full(parent or Path(tempfile.gettempdir()))
         self._stack, self._owner = ExitStack(), this_process()
         self._lab: SteppedNetwork | None = None
         self._by_hand: ByHand | None = None

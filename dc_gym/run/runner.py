@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from dc_gym.base import process_room, trusted
 from dc_gym.base.errors import MachineError
+from dc_gym.base.files import in_full
 from dc_gym.base.progress import Progress
 from dc_gym.kernel import cache, openvswitch
 from dc_gym.results.copies import copy_inputs
@@ -44,7 +45,7 @@ def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot:
     Raises TestbedError when the run fails; then nothing is left, except after the traffic (results/folder.py). `disturb` is a
     shell command run during set-up, for tests of determinism. With `plot=False` the plot is left out.
     """
-    out = out.absolute()
+    out = in_full(out)
     clock = Clock()
     clock.phase("prepare")
     progress.phase("prepare")

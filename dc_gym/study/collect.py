@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dc_gym import spec as specs
 from dc_gym.base.errors import TestbedError
-from dc_gym.base.files import machine_errors, put
+from dc_gym.base.files import in_full, machine_errors, put
 from dc_gym.base.progress import Progress
 from dc_gym.base.units import FRAME_BYTES, format_time, parse_time_ns
 from dc_gym.results import results
@@ -109,7 +109,7 @@ def run_all(
 
     `name` and `keys` are those of the sweep, whose folder lies in `place`.
     """
-    out = (place / FOLDER).absolute()
+    out = in_full(place / FOLDER)
     if options.address is None:
         where = sweep.local(1 if options.ground == "host" else options.jobs)
     else:

@@ -20,6 +20,7 @@ from rich.table import Table as Shown
 
 from dc_gym.base import terminal
 from dc_gym.base.errors import UsageError
+from dc_gym.base.files import in_full
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
@@ -54,7 +55,7 @@ class Desk:
 
     @property
     def out(self) -> Path:
-        return (self.args.out or OUT).absolute()
+        return in_full(self.args.out or OUT)
 
     @property
     def evidence(self) -> Path:

@@ -19,7 +19,7 @@ from typing import Any
 
 from dc_gym import spec as specs
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import scratch
+from dc_gym.base.files import in_full, scratch
 from dc_gym.base.progress import Progress
 from dc_gym.base.units import format_rate, format_size, format_time, parse_time_ns
 from dc_gym.learn.rllib.settings import HELD_OUT
@@ -247,7 +247,7 @@ class Campaign:
         return Point(f"{variant.name}-s{seed}", {"variant": variant.name, "seed": seed}, self.spec(variant, values))
 
     def _place(self, variant: PolicyVariant, seed: int) -> Path:
-        return (self.home / trainings.FOLDER / f"{variant.name}-s{seed}").absolute()
+        return in_full(self.home / trainings.FOLDER / f"{variant.name}-s{seed}")
 
     def forget_older(self, point: Point) -> None:
         """Removes a result whose policy has been trained further since, so that it is run again."""

@@ -430,6 +430,16 @@ def test_doctor_finds_this_machine_good(lab_kernel, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("way", ["below/../out", "link/out"])
+def test_a_result_lies_where_its_folder_leads(way, folder):
+    (folder / "below").mkdir()
+    (folder / "real").mkdir()
+    (folder / "link").symlink_to("real")
+    done = dcgym("run", folder / "spec.toml", "--out", folder / way, "--quiet", "--no-plot", cwd=folder / "below")
+    assert done.returncode == 0, done.stderr
+    assert (folder / ("out" if "below" in way else "real/out") / "summary.json").is_file()
+
+
 def test_clean_removes_unfinished_results_only(tmp_path):
     (tmp_path / "whole").mkdir()
     (tmp_path / "half.partial").mkdir()

@@ -22,7 +22,7 @@ from typing import Any
 
 from dc_gym.base import plain_json
 from dc_gym.base.errors import UsageError, with_remedy
-from dc_gym.base.files import put, scratch
+from dc_gym.base.files import in_full, put, scratch
 from dc_gym.base.outputs import free_place, is_json_of
 from dc_gym.base.progress import Progress
 from dc_gym.base.spelling import hint
@@ -177,10 +177,10 @@ def outside(kernel: build.KernelBuild, ovs: openvswitch.OpenVSwitch) -> tuple[di
 def run(names: Sequence[str], out: Path | None, jobs: int, progress: Progress) -> GoldenEntry:
     """Runs scenarios. Their results stay in `out` if it is given."""
     if out is not None:
-        check_place(out.absolute(), "a run's folder", "give another --out")
+        check_place(in_full(out), "a run's folder", "give another --out")
     theirs, ours = outside(build.ensure(progress), openvswitch.ensure())
     with ExitStack() as stack:
-        folder = out or stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-golden-"))
+        folder = in_full(out) if out else stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-golden-"))
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)
         cells = [cell(folder, name) for name in names]

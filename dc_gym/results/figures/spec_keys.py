@@ -7,7 +7,6 @@ A key is a dotted key of docs/spec.md. Values are compared as quantities: 10Mbit
 from __future__ import annotations
 
 import math
-import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 from dc_gym import spec
 from dc_gym.base import spelling, units
 from dc_gym.base.errors import SpecError, UsageError
+from dc_gym.base.units import parse_range
 from dc_gym.results.figures import styles
 from dc_gym.results.figures.sweep_figure import BY_DEFAULT
 from dc_gym.results.results import Result, load_result, result_folders
@@ -49,7 +49,6 @@ MOST_VALUES = 10_000
 """The most values of a range: a sweep has no more runs."""
 FINEST = 10**12
 """The resolution in which shares are read, in parts of 1."""
-_RANGE = re.compile(r"(\d+)\.\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +66,8 @@ class Condition:
         key, equals, raw = (part.strip() for part in text.partition("="))
         if not equals or not key or not raw:
             raise UsageError(f"--where {text!r}: not KEY=VALUE; write it like --where topology.hosts=8")
-        if found := _RANGE.fullmatch(raw):
-            first, last = int(found[1]), int(found[2])
-            return cls(key, tuple(range(first, min(last, first + MOST_VALUES) + 1)), text)
+        if (numbers := parse_range(raw, MOST_VALUES)) is not None:
+            return cls(key, tuple(numbers), text)
         try:
             value = tomllib.loads(f"value = {raw}")["value"]
         except (ValueError, RecursionError):  # a bare text, as after --set

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dc_gym.base import folder_lock, trusted
 from dc_gym.base.errors import HUNG_UP, INTERRUPTED, TERMINATED, UsageError
+from dc_gym.base.files import in_full
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
 from dc_gym.kernel import openvswitch
@@ -36,7 +37,7 @@ def main(args: Namespace, progress: Progress) -> int:
     """Returns 0 when every run exists and is fit, otherwise 1."""
     axes = {"controller.name": args.controllers, "seed": args.seeds}
     given = {key: values for key, values in axes.items() if values}
-    out: Path = (args.out or Path("results") / f"{args.spec.stem}-sweep").absolute()
+    out = in_full(args.out or Path("results") / f"{args.spec.stem}-sweep")
     record = Record.read(out)
     asked = grid.load(args.spec, args.overrides, given, trust=args.trust, say=progress.announce, record=record)
     runs = _where(args, real_time=any(point.clock == "real" for point in asked.points))

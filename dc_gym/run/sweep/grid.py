@@ -26,6 +26,7 @@ from typing import Any
 from dc_gym import spec as specs
 from dc_gym.base.errors import SpecError
 from dc_gym.base.spelling import hint
+from dc_gym.base.units import parse_range
 from dc_gym.ctrl.controllers import policy_name
 from dc_gym.results import fingerprint
 from dc_gym.run.sweep.known import Known, Record, key_of
@@ -35,7 +36,6 @@ SWEEP_VERSION = 1
 MOST_POINTS = 10_000
 LONGEST_NAME = 80
 KEYS = ("sweep_version", "name", "base", "grid", "cells")
-_RANGE = re.compile(r"(\d+)\.\.(\d+)")
 
 
 @dataclass(frozen=True)
@@ -176,12 +176,8 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 def _axis(path: Path, where: str, key: str, value: Any) -> list[Any]:
     """Returns the values of one key: a list, a range of whole numbers "1..5", or a single one."""
-    found = _RANGE.fullmatch(value) if isinstance(value, str) else None
-    if found:
-        first, last = int(found[1]), int(found[2])
-        values = list(range(first, min(last, first + MOST_POINTS) + 1))
-    else:
-        values = value if isinstance(value, list) else [value]
+    numbers = parse_range(value, MOST_POINTS) if isinstance(value, str) else None
+    values = list(numbers) if numbers is not None else value if isinstance(value, list) else [value]
     if not values:
         raise SpecError(f"{path}: {where} {key}: has no value; give one or more")
     twice = [each for number, each in enumerate(values) if each in values[:number]]

@@ -54,7 +54,7 @@ def test_a_short_form_runs(lab_kernel: Any, tmp_path: Path, monkeypatch: pytest.
     assert bench.module_of("acc-cost") is acc_cost
     monkeypatch.chdir(tmp_path)
     tmp_path.chmod(0o755)
-    for constant, value in {"SCENARIOS": 1, "SLOTS": 10, "REPEAT": 2, "NUMPY_ROUNDS": 2}.items():
+    for constant, value in {"SCENARIOS": 1, "SLOTS": 10, "REPEAT": 2}.items():
         monkeypatch.setattr(acc_cost, constant, value)
     checks = list(acc_cost.checks())
     assert checks and not [each.name for each in checks if not each.ok]
