@@ -437,7 +437,8 @@ def test_a_result_lies_where_its_folder_leads(way, folder):
     (folder / "link").symlink_to("real")
     done = dcgym("run", folder / "spec.toml", "--out", folder / way, "--quiet", "--no-plot", cwd=folder / "below")
     assert done.returncode == 0, done.stderr
-    assert (folder / ("out" if "below" in way else "real/out") / "summary.json").is_file()
+    out = folder.resolve() / ("out" if "below" in way else "real/out")
+    assert (out / "summary.json").is_file() and done.stdout.splitlines()[-1].split()[1] == str(out)
 
 
 def test_clean_removes_unfinished_results_only(tmp_path):
