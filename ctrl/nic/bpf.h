@@ -29,7 +29,7 @@ typedef __s64 int64_t;
 #define NULL ((void *)0)
 
 #ifdef NIC_NATIVE
-#include "native.h"
+#include "native_helpers.h"
 #endif
 
 #endif

@@ -19,9 +19,6 @@
 
 #define LOG_SHOWN 2000 /* characters of a message */
 
-const char *const data_path_programs[DATA_PATH_PROGRAMS] = { "nic_depart", "nic_turn", "nic_receive",
-							     "nic_cap" };
-
 static int set_entries(struct data_path *d, const char *name, uint32_t n, struct fault *f)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(d->object, name);
@@ -84,7 +81,7 @@ static const char *why_not_native(int rc)
 /* The maps are there: loads programs of the native object on them. */
 static int load_native(struct data_path *d, const char *path, struct fault *f)
 {
-	size_t n = nics_watch_wire(d->nics) ? DATA_PATH_PROGRAMS : DATA_PATH_PROGRAMS - 1;
+	size_t n = nics_watch_wire(d->nics) ? HOOK_PROGRAMS : HOOK_PROGRAMS - 1;
 	uint64_t id;
 	int rc = stand_in_id(path, &id);
 
@@ -93,9 +90,9 @@ static int load_native(struct data_path *d, const char *path, struct fault *f)
 				 "--native: read '%s': %s; name an object that `make programs` built", path,
 				 strerror(-rc));
 	for (size_t i = 0; i < n; i++) {
-		d->native[i] = stand_in_load(d->object, data_path_programs[i], id);
+		d->native[i] = stand_in_load(d->object, hook_programs[i], id);
 		if (d->native[i] < 0)
-			return fault_say(f, d->native[i], "load %s of %s: %s", data_path_programs[i], path,
+			return fault_say(f, d->native[i], "load %s of %s: %s", hook_programs[i], path,
 					 why_not_native(d->native[i]));
 	}
 	return 0;
@@ -111,8 +108,9 @@ static void *map_rows(struct data_path *d, const char *name, size_t size, uint32
 	return NULL;
 }
 
-static int port_of(struct data_path *d, uint32_t i, struct fault *f)
+static int port_of(void *context, uint32_t i, struct fault *f)
 {
+	const struct data_path *d = context;
 	const struct nic *nic = &d->nics->nic[i];
 	uint32_t wire = if_nametoindex(nic->wire), ring = if_nametoindex(nic->ring);
 
@@ -176,7 +174,7 @@ static int fill(struct data_path *d, struct fault *f)
 	d->ports = map_rows(d, "ports", sizeof(*d->ports), nics->n, f);
 	if (!d->senders || !d->receivers || !d->ports)
 		return -ENOMEM;
-	rc = in_each_nic(d, port_of, f);
+	rc = in_each_nic(nics, port_of, d, f);
 	for (uint32_t i = 0; i < nics->flows && !rc; i++) {
 		const struct nic_flow *flow = &nics->flow[i];
 
@@ -190,7 +188,7 @@ int data_path_open(struct data_path *d, const char *path, const char *native, co
 {
 	int rc;
 
-	*d = (struct data_path){ .nics = nics };
+	*d = (struct data_path){ .nics = nics, .hooks.nics = nics };
 	libbpf_set_print(print_end);
 	d->object = bpf_object__open_file(path, NULL);
 	if (!d->object)
@@ -239,10 +237,20 @@ int data_path_table(struct data_path *d, const uint32_t *words, struct fault *f)
 	return 0;
 }
 
+int data_path_attach(struct data_path *d, struct fault *f)
+{
+	for (size_t i = 0; i < HOOK_PROGRAMS; i++) {
+		struct bpf_program *bpf = bpf_object__find_program_by_name(d->object, hook_programs[i]);
+
+		d->hooks.program[i] = d->native[i] > 0 ? d->native[i] : bpf_program__fd(bpf);
+	}
+	return hooks_attach(&d->hooks, f);
+}
+
 void data_path_close(struct data_path *d)
 {
-	data_path_detach(d);
-	for (size_t i = 0; i < DATA_PATH_PROGRAMS; i++)
+	hooks_detach(&d->hooks);
+	for (size_t i = 0; i < HOOK_PROGRAMS; i++)
 		if (d->native[i] > 0)
 			close(d->native[i]);
 	if (d->senders)
@@ -253,13 +261,6 @@ void data_path_close(struct data_path *d)
 		munmap(d->ports, d->nics->n * sizeof(*d->ports));
 	bpf_object__close(d->object);
 	*d = (struct data_path){ 0 };
-}
-
-int data_path_program(const struct data_path *d, size_t program)
-{
-	struct bpf_program *bpf = bpf_object__find_program_by_name(d->object, data_path_programs[program]);
-
-	return d->native[program] > 0 ? d->native[program] : bpf_program__fd(bpf);
 }
 
 int data_path_map(const struct data_path *d, const char *name)

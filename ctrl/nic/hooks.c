@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
-/* Attaches the data path's programs to devices, and detaches them: see data_path.h. */
-#include "data_path.h"
+#include "hooks.h"
 
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -27,14 +27,15 @@ struct hook {
 static const struct {
 	size_t device_at; /* offset in struct nic */
 	enum bpf_tc_attach_point at;
-} places[DATA_PATH_PROGRAMS] = {
-	/* the order is that of data_path_programs */
+} places[HOOK_PROGRAMS] = {
+	/* the order is that of hook_programs */
 	{ offsetof(struct nic, ring), BPF_TC_EGRESS },
 	{ offsetof(struct nic, tail), BPF_TC_INGRESS },
 	{ offsetof(struct nic, wire), BPF_TC_INGRESS },
 	{ offsetof(struct nic, wire), BPF_TC_EGRESS },
 };
-#define N_PLACES DATA_PATH_PROGRAMS
+
+const char *const hook_programs[HOOK_PROGRAMS] = { "nic_depart", "nic_turn", "nic_receive", "nic_cap" };
 
 /* ---- namespaces ---- */
 
@@ -53,17 +54,17 @@ static int enter(const char *netns, struct fault *f)
 	return rc;
 }
 
-int in_each_nic(struct data_path *d, int (*work)(struct data_path *d, uint32_t nic, struct fault *f),
-		struct fault *f)
+int in_each_nic(const struct nics *nics, int (*work)(void *context, uint32_t nic, struct fault *f),
+		void *context, struct fault *f)
 {
 	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), rc = 0;
 
 	if (home < 0)
 		return fault_say(f, -errno, "open /proc/self/ns/net: %s", strerror(errno));
-	for (uint32_t i = 0; i < d->nics->n && !rc; i++) {
-		rc = enter(d->nics->nic[i].netns, f);
+	for (uint32_t i = 0; i < nics->n && !rc; i++) {
+		rc = enter(nics->nic[i].netns, f);
 		if (!rc)
-			rc = work(d, i, f);
+			rc = work(context, i, f);
 	}
 	if (setns(home, CLONE_NEWNET) && !rc)
 		rc = fault_say(f, -errno, "return to the first network namespace: %s", strerror(errno));
@@ -86,12 +87,12 @@ static int taken(const struct nic *nic, const char *device, const char *program,
 		here ? "" : " ", device);
 }
 
-static int attach(struct data_path *d, struct hook *h, const char *device, size_t p, struct fault *f)
+static int attach(const struct hooks *hooks, struct hook *h, const char *device, size_t p, struct fault *f)
 {
 	DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = h->ifindex, .attach_point = h->at);
 	DECLARE_LIBBPF_OPTS(bpf_tc_opts, opts, .handle = HANDLE, .priority = PRIORITY);
-	const struct nic *nic = &d->nics->nic[h->nic];
-	const char *program = data_path_programs[p];
+	const struct nic *nic = &hooks->nics->nic[h->nic];
+	const char *program = hook_programs[p];
 	int rc = bpf_tc_hook_create(&hook);
 
 	if (rc && rc != -EEXIST)
@@ -99,7 +100,7 @@ static int attach(struct data_path *d, struct hook *h, const char *device, size_
 				 "NIC '%s': add qdisc clsact: %s; the kernel needs CONFIG_NET_SCH_INGRESS",
 				 nic->name, strerror(-rc));
 	h->made = !rc;
-	opts.prog_fd = data_path_program(d, p);
+	opts.prog_fd = hooks->program[p];
 	rc = bpf_tc_attach(&hook, &opts);
 	if (rc == -EEXIST)
 		return taken(nic, device, program, f);
@@ -110,21 +111,22 @@ static int attach(struct data_path *d, struct hook *h, const char *device, size_
 	return 0;
 }
 
-static int attach_nic(struct data_path *d, uint32_t i, struct fault *f)
+static int attach_nic(void *context, uint32_t i, struct fault *f)
 {
-	const struct nic *nic = &d->nics->nic[i];
-	size_t n = nics_watch_wire(d->nics) ? N_PLACES : N_PLACES - 1;
+	const struct hooks *hooks = context;
+	const struct nic *nic = &hooks->nics->nic[i];
+	size_t n = nics_watch_wire(hooks->nics) ? HOOK_PROGRAMS : HOOK_PROGRAMS - 1;
 	int rc = 0;
 
 	for (size_t p = 0; p < n && !rc; p++) {
 		const char *device = (const char *)nic + places[p].device_at;
-		struct hook *h = &d->hooks[i * N_PLACES + p];
+		struct hook *h = &hooks->hook[i * HOOK_PROGRAMS + p];
 
 		*h = (struct hook){ .nic = i, .ifindex = (int)if_nametoindex(device), .at = places[p].at };
 		if (!h->ifindex)
 			return fault_say(f, -ENODEV, "NIC '%s': there is no %s in %s", nic->name, device,
 					 nic->netns);
-		rc = attach(d, h, device, p, f);
+		rc = attach(hooks, h, device, p, f);
 	}
 	return rc;
 }
@@ -143,16 +145,18 @@ static void detach(const struct hook *h)
 	}
 }
 
-static int detach_nic(struct data_path *d, uint32_t i, struct fault *f)
+static int detach_nic(void *context, uint32_t i, struct fault *f)
 {
+	const struct hooks *hooks = context;
+
 	(void)f;
-	for (size_t p = N_PLACES; p-- > 0;) /* the clsact of a device last */
-		detach(&d->hooks[i * N_PLACES + p]);
+	for (size_t p = HOOK_PROGRAMS; p-- > 0;) /* the clsact of a device last */
+		detach(&hooks->hook[i * HOOK_PROGRAMS + p]);
 	return 0;
 }
 
 /* Waits until the loader ends, in whatever way, which closes its pipe. Then detaches all. */
-static void guard(struct data_path *d, int in)
+static void guard(struct hooks *hooks, int in)
 {
 	struct fault ignored;
 	char nothing;
@@ -163,51 +167,51 @@ static void guard(struct data_path *d, int in)
 	close(STDOUT_FILENO);
 	while (read(in, &nothing, 1) < 0 && errno == EINTR)
 		;
-	in_each_nic(d, detach_nic, &ignored);
+	in_each_nic(hooks->nics, detach_nic, hooks, &ignored);
 	_exit(0);
 }
 
 /* A process of its own takes away what is attached, so that kill -9 of the loader leaves nothing, too.
  */
-static int post_guard(struct data_path *d, struct fault *f)
+static int post_guard(struct hooks *hooks, struct fault *f)
 {
 	int ends[2];
 
-	d->hooks = mmap(NULL, d->nics->n * N_PLACES * sizeof(*d->hooks), PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (d->hooks == MAP_FAILED) {
-		d->hooks = NULL;
-		return fault_say(f, -ENOMEM, "out of memory for %u NICs", d->nics->n);
+	hooks->hook = mmap(NULL, hooks->nics->n * HOOK_PROGRAMS * sizeof(*hooks->hook),
+			   PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (hooks->hook == MAP_FAILED) {
+		hooks->hook = NULL;
+		return fault_say(f, -ENOMEM, "out of memory for %u NICs", hooks->nics->n);
 	}
 	if (pipe2(ends, O_CLOEXEC))
 		return fault_say(f, -errno, "make a pipe: %s", strerror(errno));
-	d->guard = fork();
-	if (d->guard == 0) {
+	hooks->guard = fork();
+	if (hooks->guard == 0) {
 		close(ends[1]);
-		guard(d, ends[0]);
+		guard(hooks, ends[0]);
 	}
 	close(ends[0]);
-	d->alive = ends[1];
-	return d->guard < 0 ? fault_say(f, -errno, "start a process: %s", strerror(errno)) : 0;
+	hooks->alive = ends[1];
+	return hooks->guard < 0 ? fault_say(f, -errno, "start a process: %s", strerror(errno)) : 0;
 }
 
-int data_path_attach(struct data_path *d, struct fault *f)
+int hooks_attach(struct hooks *hooks, struct fault *f)
 {
 	libbpf_print_fn_t print = libbpf_set_print(NULL); /* a clsact that is there is nothing to warn of */
-	int rc = post_guard(d, f);
+	int rc = post_guard(hooks, f);
 
 	if (!rc)
-		rc = in_each_nic(d, attach_nic, f);
+		rc = in_each_nic(hooks->nics, attach_nic, hooks, f);
 	libbpf_set_print(print);
 	return rc;
 }
 
-void data_path_detach(struct data_path *d)
+void hooks_detach(struct hooks *hooks)
 {
-	if (d->guard > 0) {
-		close(d->alive);
-		waitpid(d->guard, NULL, 0);
+	if (hooks->guard > 0) {
+		close(hooks->alive);
+		waitpid(hooks->guard, NULL, 0);
 	}
-	if (d->hooks)
-		munmap(d->hooks, d->nics->n * N_PLACES * sizeof(*d->hooks));
+	if (hooks->hook)
+		munmap(hooks->hook, hooks->nics->n * HOOK_PROGRAMS * sizeof(*hooks->hook));
 }

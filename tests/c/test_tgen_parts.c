@@ -18,60 +18,11 @@
 #include "state_matrix.h"
 #include "tgen_log.h"
 #include "tgen_matrix.h"
+#include "tgen_pace.h"
+#include "tgen_publish.h"
 #include "tgen_run.h"
 #include "tgen_timers.h"
 #include "tgen_warm.h"
-
-/* Stands in for the loop, which is not under test here. */
-int run_watch(struct run *run, int fd, uint32_t events, enum watch kind, uint32_t number)
-{
-	(void)run, (void)fd, (void)events, (void)kind, (void)number;
-	return 0;
-}
-
-int run_fault(struct run *run, int rc, const char *format, ...)
-{
-	(void)run, (void)format;
-	return rc;
-}
-
-int64_t run_now(struct run *run)
-{
-	(void)run;
-	return 0;
-}
-
-int run_enter(struct run *run, uint32_t ns)
-{
-	(void)run, (void)ns;
-	return 0;
-}
-
-void run_plan_enter(struct run *run, uint32_t ns)
-{
-	(void)run, (void)ns;
-}
-
-void run_plan_clock(struct run *run)
-{
-	(void)run;
-}
-
-int run_calls(struct run *run, const char **step)
-{
-	return calls_failed(&run->calls, calls_run(&run->calls), step);
-}
-
-struct epoll_event run_event(uint32_t events, enum watch kind, uint32_t number)
-{
-	return (struct epoll_event){ .events = events, .data.u64 = (uint64_t)kind << 32 | number };
-}
-
-int run_share(const struct run *run, int max)
-{
-	(void)run;
-	return max;
-}
 
 /* --- timers ------------------------------------------------------------------------------------------ */
 
@@ -183,26 +134,23 @@ static void random_gaps_keep_the_rate(void **state)
 					.rate_bps = 11776000,
 					.gaps = GAPS_EXPONENTIAL,
 					.size_bytes = 1472 * 50000 + 7 };
-	const struct run_config config = { .seed = 5 };
-	struct flow flows[2] = { { .spec = &spec }, { .spec = &spec } };
-	const struct run run = { .config = &config, .flows = flows };
-	uint64_t chunks = 0;
+	struct pace paces[2] = { { .seed = pace_seed(5, 0) }, { .seed = pace_seed(5, 1) } };
+	uint64_t chunks = 0, queued = 0;
 
 	(void)state;
-	while (flows[0].queued < spec.size_bytes) {
+	while (queued < spec.size_bytes) {
 		int64_t next;
 
-		flows[0].queued = pace_offered(&run, &flows[0], chunks ? pace_next(&flows[0]) : 0);
-		next = pace_next(&flows[0]);
-		if (flows[0].queued < spec.size_bytes)
-			assert_int_equal(pace_offered(&run, &flows[0], next - 1), flows[0].queued);
+		queued = pace_offered(&paces[0], &spec, chunks ? pace_next(&paces[0], &spec, queued) : 0);
+		next = pace_next(&paces[0], &spec, queued);
+		if (queued < spec.size_bytes)
+			assert_int_equal(pace_offered(&paces[0], &spec, next - 1), queued);
 		chunks++;
 	}
-	assert_int_equal(flows[0].queued, spec.size_bytes);
-	assert_true(flows[0].pace.next_ps > 49000 * 1000000000LL &&
-		    flows[0].pace.next_ps < 51000 * 1000000000LL);
-	pace_offered(&run, &flows[1], 1000000000);
-	assert_true(flows[1].pace.bytes > 0 && flows[1].pace.next_ps != flows[0].pace.next_ps);
+	assert_int_equal(queued, spec.size_bytes);
+	assert_true(paces[0].next_ps > 49000 * 1000000000LL && paces[0].next_ps < 51000 * 1000000000LL);
+	pace_offered(&paces[1], &spec, 1000000000);
+	assert_true(paces[1].bytes > 0 && paces[1].next_ps != paces[0].next_ps);
 }
 
 /* --- logs -------------------------------------------------------------------------------------------- */
@@ -390,7 +338,7 @@ static void a_row_follows_its_flow(void **state)
 					     .min_rtt_us = UINT32_MAX,
 					     .cwnd_packets = 10,
 					     .retransmits = 2 };
-	struct run run = { .config = &config, .flows = flows };
+	struct run run = { .config = &config, .flows.flow = flows };
 	struct region region = good_region();
 	struct sm_flow row;
 	int fd;

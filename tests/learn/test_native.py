@@ -25,6 +25,7 @@ from dc_gym.run.agent.scene import Scene
 from tests.run.agent.made import CLASSES, STEP, random_frame, scene
 
 C = "dc_gym/learn/native/steps.h"
+MEASURES_C = "dc_gym/learn/native/measures.h"
 MARKING = 'agent.actuators="s1-eth3:marking,rate,s1-eth1:marking"'
 SCENES = [
     (),
@@ -38,14 +39,14 @@ SCENES = [
 
 
 def test_records_have_the_layout_of_c() -> None:
-    for name, dtype in (
-        ("element", native.ELEMENT),
-        ("network", native.NETWORK),
-        ("lab", native.LAB),
-        ("worker", native.WORKER),
-        ("team", native.TEAM),
+    for header, name, dtype in (
+        (MEASURES_C, "element", native.ELEMENT),
+        (MEASURES_C, "network", native.NETWORK),
+        (MEASURES_C, "lab", native.LAB),
+        (C, "worker", native.WORKER),
+        (C, "team", native.TEAM),
     ):
-        assert layout(C, name) == layout_of(dtype)
+        assert layout(header, name) == layout_of(dtype)
 
 
 def test_constants_are_those_of_c() -> None:

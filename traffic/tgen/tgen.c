@@ -18,7 +18,12 @@
 
 #include "options.h"
 #include "program.h"
+#include "tgen_clock.h"
+#include "tgen_end.h"
+#include "tgen_loop.h"
+#include "tgen_publish.h"
 #include "tgen_run.h"
+#include "tgen_setup.h"
 
 enum { SIGNALLED = 128 };
 
@@ -67,7 +72,7 @@ static int parse_options(struct options *o, int argc, char **argv)
 		{ "publish", "NS", "between looks at the flows for the matrix (0: at their ends alone)",
 		  .number = &publish_ns, .max = FLOW_TIME_MAX },
 		{ "seed", "N", "of random gaps (0)", .number = &run->seed, .max = UINT64_MAX },
-		{ "warm", NULL, "send a frame over each path before the start", .flag = &run->warm },
+		{ "warm", NULL, "send a frame over each path before the start", .flag = &run->warm.on },
 		{ "warm-mask", "BITS", "of the ports that switches look at (65535)", .number = &warm_mask,
 		  .max = UINT16_MAX },
 		{ "warm-burst", "N", "such frames that are sent at once (64)", .number = &burst, .min = 1,
@@ -91,10 +96,10 @@ static int parse_options(struct options *o, int argc, char **argv)
 	run->duration_ns = (int64_t)duration_ns;
 	run->sample_ns = (int64_t)sample_ns;
 	run->publish_ns = (int64_t)publish_ns;
-	run->warm_mask = (uint16_t)warm_mask;
-	run->warm_burst = (uint32_t)burst;
-	run->warm_gap_ns = (int64_t)gap_ns;
-	run->warm_settle_ns = (int64_t)settle_ns;
+	run->warm.mask = (uint16_t)warm_mask;
+	run->warm.burst = (uint32_t)burst;
+	run->warm.gap_ns = (int64_t)gap_ns;
+	run->warm.settle_ns = (int64_t)settle_ns;
 	if (publish_ns && !run->matrix)
 		return program_fail(EXIT_USAGE,
 				    "--publish writes into the state matrix; name it with --matrix");
@@ -214,46 +219,63 @@ static void tell_failed(const struct run *run)
 	uint32_t failed = 0;
 
 	for (uint32_t i = run->table->flows; i-- > 0;)
-		if (run->flows[i].status == TGEN_FAILED) {
-			first = &run->flows[i];
+		if (run->flows.flow[i].status == TGEN_FAILED) {
+			first = &run->flows.flow[i];
 			failed++;
 		}
 	if (first)
 		program_fail(0, "%u of %u flows failed; the first is flow %u: %s: %s", failed,
-			     run->table->flows, (uint32_t)(first - run->flows), first->failed,
+			     run->table->flows, (uint32_t)(first - run->flows.flow), first->failed,
 			     strerror(first->error));
 }
 
-static int loop(struct run *run)
+static int run_and_log(struct loop *loop)
 {
+	struct run *run = loop->run;
 	int rc, code;
 
-	rc = run_loop(run);
+	rc = loop_run(loop);
 	if (rc == -EINTR)
 		return exit_of_signal(run->config->signals);
 	if (!rc)
-		rc = run_settle(run);
+		rc = end_settle(run);
 	code = !rc && run->config->stay ? stay(run->config->signals) : 0;
 	if (!rc && !code)
-		rc = run_finish(run);
+		rc = end_finish(run);
 	if (!rc && !code)
 		tell_failed(run);
 	return rc ? fault(run->fault, rc) : code;
 }
 
+static int open_run(struct run *run, struct loop *loop, const struct run_config *config,
+		    const struct flow_table *table)
+{
+	int rc = run_open(run, config, table);
+
+	if (!rc)
+		rc = loop_open(loop, run);
+	if (rc)
+		return rc;
+	publish_reset(run);
+	rc = setup_sockets(run);
+	return !rc && config->warm.on ? setup_warm(run) : rc;
+}
+
 static int run_flows(const struct run_config *config, const struct flow_table *table)
 {
+	struct loop loop = { 0 };
 	struct run run;
 	int rc, code;
 
-	rc = run_open(&run, config, table);
+	rc = open_run(&run, &loop, config, table);
 	code = rc ? fault(run.fault, rc) : start(config);
 	if (rc && run.bad_input)
 		code = EXIT_USAGE;
 	if (!code)
-		code = loop(&run);
+		code = run_and_log(&loop);
 	if (code > SIGNALLED)
-		run_abort(&run);
+		end_abort(&run);
+	loop_close(&loop);
 	run_close(&run);
 	return code;
 }

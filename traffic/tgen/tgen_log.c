@@ -106,3 +106,17 @@ void tgen_log_close(struct tgen_log *log)
 	free(log->block);
 	log->block = NULL;
 }
+
+void tgen_logs_discard(struct tgen_logs *logs)
+{
+	tgen_log_discard(&logs->samples);
+	tgen_log_discard(&logs->flows);
+	tgen_log_discard(&logs->nics);
+}
+
+void tgen_logs_close(struct tgen_logs *logs)
+{
+	tgen_log_close(&logs->flows);
+	tgen_log_close(&logs->samples);
+	tgen_log_close(&logs->nics);
+}

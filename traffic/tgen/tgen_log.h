@@ -92,4 +92,17 @@ int tgen_log_finish(struct tgen_log *log);
 void tgen_log_discard(struct tgen_log *log); /* instead of finish(): removes NAME.partial */
 void tgen_log_close(struct tgen_log *log);   /* leaves NAME.partial where it is; fine after finish() */
 
+/* The three files of a run. That of the NICs is open if a flow may go over RDMA. */
+struct tgen_logs {
+	struct tgen_log samples, flows, nics;
+};
+
+#define TGEN_LOGS_CLOSED                                                                                     \
+	{                                                                                                    \
+		.samples.fd = -1, .flows.fd = -1, .nics.fd = -1                                              \
+	}
+
+void tgen_logs_discard(struct tgen_logs *logs);
+void tgen_logs_close(struct tgen_logs *logs);
+
 #endif

@@ -136,6 +136,11 @@ const struct nic_port *nic_port(const struct nic_tables *nics, uint32_t nic)
 	return (const struct nic_port *)nics->ports.rows + nic;
 }
 
+bool nic_has_row(const struct nic_tables *nics, uint32_t flow)
+{
+	return nics->sockets && flow < nics->senders.count && nic_sender(nics, flow)->payload_bytes;
+}
+
 /* --- sockets ----------------------------------------------------------------------------------------- */
 
 static int prepare(int fd, uint32_t ifindex, const char **step)

@@ -7,6 +7,7 @@
 #ifndef TGEN_NIC_H
 #define TGEN_NIC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,7 @@ void nic_tables_close(struct nic_tables *nics);
 struct nic_sender *nic_sender(const struct nic_tables *nics, uint32_t flow);
 const struct nic_receiver *nic_receiver(const struct nic_tables *nics, uint32_t flow);
 const struct nic_port *nic_port(const struct nic_tables *nics, uint32_t nic);
+bool nic_has_row(const struct nic_tables *nics, uint32_t flow); /* a NIC sends or caps the flow */
 
 /* The socket of a NIC, in the network namespace that the process is in. */
 int nic_listen(struct nic_tables *nics, uint32_t nic, const char **step);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * An application with a rate: it produces its payload chunk by chunk. Gaps between chunks are exact, uniform
- * from nothing to twice the mean, or exponential; random ones follow from seed, flow and number of the chunk
- * alone, and from integers alone: a logarithm of the C library may differ in its last bit from CPU to CPU.
- */
-#include "tgen_run.h"
+#include "tgen_pace.h"
+
+#include "tgen_clock.h"
 
 #define CHUNK_MAX   65536u /* bytes; at least one packet */
 #define CHUNK_PER_S 1000u  /* a TCP application writes about once a millisecond */
@@ -91,37 +88,38 @@ static uint64_t mix(uint64_t x) /* splitmix64 */
 	return x ^ x >> 31;
 }
 
-static void plan_next(const struct run *run, struct flow *flow)
+uint64_t pace_seed(uint64_t seed, uint32_t flow)
 {
-	uint64_t number = (uint64_t)(flow - run->flows);
-	struct pace *pace = &flow->pace;
+	return mix(mix(seed) ^ flow);
+}
 
-	pace->next_ps += gap_ps(flow->spec, mix(mix(mix(run->config->seed) ^ number) ^ pace->draws));
+static void plan_next(struct pace *pace, const struct flow_spec *spec)
+{
+	pace->next_ps += gap_ps(spec, mix(pace->seed ^ pace->draws));
 	if (pace->next_ps > LONGEST_PS)
 		pace->next_ps = LONGEST_PS;
 	pace->draws++;
 }
 
-uint64_t pace_offered(const struct run *run, struct flow *flow, int64_t elapsed)
+uint64_t pace_offered(struct pace *pace, const struct flow_spec *spec, int64_t elapsed)
 {
-	uint64_t limit = limit_of(flow->spec), chunk;
-	struct pace *pace = &flow->pace;
+	uint64_t limit = limit_of(spec), chunk;
 
-	if (!flow->spec->rate_bps || flow->spec->gaps == GAPS_EXACT)
-		return offered_bytes(flow->spec, elapsed);
+	if (!spec->rate_bps || spec->gaps == GAPS_EXACT)
+		return offered_bytes(spec, elapsed);
 	if (!pace->draws)
-		plan_next(run, flow);
-	chunk = chunk_of(flow->spec);
+		plan_next(pace, spec);
+	chunk = chunk_of(spec);
 	while (pace->bytes < limit && (pace->next_ps + PS_PER_NS - 1) / PS_PER_NS <= elapsed) {
 		pace->bytes += limit - pace->bytes < chunk ? limit - pace->bytes : chunk;
-		plan_next(run, flow);
+		plan_next(pace, spec);
 	}
 	return pace->bytes;
 }
 
-int64_t pace_next(const struct flow *flow)
+int64_t pace_next(const struct pace *pace, const struct flow_spec *spec, uint64_t queued)
 {
-	if (flow->spec->gaps == GAPS_EXACT)
-		return offered_next(flow->spec, flow->queued);
-	return (flow->pace.next_ps + PS_PER_NS - 1) / PS_PER_NS;
+	if (spec->gaps == GAPS_EXACT)
+		return offered_next(spec, queued);
+	return (pace->next_ps + PS_PER_NS - 1) / PS_PER_NS;
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Queue pairs that outlive a flow: with --keep-pairs a flow over RDMA begins as the last one between its two
- * ends was left, as the messages of one connection do. What is taken over is what the NIC knows of the path
- * (rate, window, the algorithm's state, when the next packet is due), not the transport: packets are numbered
- * from 0.
- */
-#include <string.h>
+#include "tgen_pairs.h"
 
-#include "tgen_run.h"
+#include <string.h>
 
 struct ends {
 	uint32_t src_addr, dst_addr;
@@ -22,14 +16,16 @@ static int same_ends(const void *context, uint32_t element, const void *key)
 	       spec->dst_addr == ends->dst_addr;
 }
 
-int pairs_open(struct run *run)
+int pairs_open(struct pairs *pairs, const struct flow_table *table)
 {
-	return run->config->keep_pairs ? slots_init(&run->pairs, run->table->flows) : 0;
+	pairs->table = table;
+	return slots_init(&pairs->newest, table->flows);
 }
 
-void pairs_close(struct run *run)
+void pairs_close(struct pairs *pairs)
 {
-	slots_free(&run->pairs);
+	slots_free(&pairs->newest);
+	pairs->table = NULL;
 }
 
 static void take_over(struct nic_sender *row, const struct nic_sender *before)
@@ -50,16 +46,18 @@ static void take_over(struct nic_sender *row, const struct nic_sender *before)
 	row->probe_wanted = before->probe_wanted || before->probe_sent_ns;
 }
 
-void pairs_take(struct run *run, uint32_t number)
+void pairs_take(struct pairs *pairs, const struct nic_tables *nics, uint32_t number)
 {
-	const struct flow_spec *spec = &run->table->flow[number];
-	struct ends ends = { spec->src_addr, spec->dst_addr };
+	const struct flow_spec *spec;
+	struct ends ends;
 	uint32_t *newest;
 
-	if (!run->config->keep_pairs)
+	if (!pairs->table)
 		return;
-	newest = slots_find(&run->pairs, hash_bytes(&ends, sizeof(ends)), same_ends, run->table, &ends);
+	spec = &pairs->table->flow[number];
+	ends = (struct ends){ spec->src_addr, spec->dst_addr };
+	newest = slots_find(&pairs->newest, hash_bytes(&ends, sizeof(ends)), same_ends, pairs->table, &ends);
 	if (*newest != SLOT_EMPTY)
-		take_over(nic_sender(&run->nics, number), nic_sender(&run->nics, *newest));
+		take_over(nic_sender(nics, number), nic_sender(nics, *newest));
 	*newest = number;
 }

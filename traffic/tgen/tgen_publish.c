@@ -1,15 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The rows of flows in the state matrix. A beginning and an end are in it at once, with no system call of
- * their own: what the sender's socket knows (srtt, window, retransmits) is of the last sample, and final when
- * that socket closes, up to a round trip after the last byte has arrived.
- */
-#include "tgen_run.h"
-
-static int64_t after_t0(const struct run *run, int64_t at)
-{
-	return at < 0 ? -1 : at - run->config->t0_ns;
-}
+#include "tgen_publish.h"
 
 static enum sm_flow_status status_of(const struct flow *flow)
 {
@@ -39,15 +29,15 @@ void publish_reset(const struct run *run)
 
 void publish_state(const struct run *run, uint32_t number)
 {
-	const struct flow *flow = &run->flows[number];
+	const struct flow *flow = &run->flows.flow[number];
 	struct sm_flow row;
 
 	if (!run->matrix.flow_rows)
 		return;
 	row = run->matrix.flows[number];
 	row.status = status_of(flow);
-	row.start_ns = after_t0(run, flow->start_ns);
-	row.end_ns = after_t0(run, flow->end_ns);
+	row.start_ns = run_after_t0(run, flow->start_ns);
+	row.end_ns = run_after_t0(run, flow->end_ns);
 	raise_to(&row.received_bytes, flow->received);
 	if (flow->spec->transport == FLOW_UDP)
 		row.acked_bytes = flow->queued;
@@ -57,7 +47,7 @@ void publish_state(const struct run *run, uint32_t number)
 /* Returns the CNPs of a flow that a NIC sends or caps, or 0. */
 static uint32_t cnps_of(const struct run *run, uint32_t number)
 {
-	if (!rdma_has_row(run, number))
+	if (!nic_has_row(&run->nics, number))
 		return 0;
 	return (uint32_t)nic_sender(&run->nics, number)->cnps;
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Flows over RDMA. The NIC does the work (ctrl/nic/shim.h): a flow that begins, or whose application has more
- * to send, writes how many packets are posted into its row and rings; the NIC's bell says that the receiver
- * has everything. Nothing here is done packet by packet.
- */
+#include "tgen_rdma.h"
+
 #include <errno.h>
 #include <sys/epoll.h>
 
-#include "tgen_run.h"
+#include "tgen_flow.h"
+#include "tgen_publish.h"
 
 #define NS_PER_US  1000u
 #define UDP_OFFSET 34 /* where UDP begins in a frame */
@@ -89,7 +87,7 @@ int rdma_open(struct run *run)
 {
 	const struct nic_ids *ids = &run->config->nic;
 	const char *step;
-	int rc = pairs_open(run);
+	int rc = run->config->keep_pairs ? pairs_open(&run->pairs, run->table) : 0;
 
 	if (!rc && ids->senders) {
 		rc = nic_tables_open(&run->nics, *ids, &step);
@@ -100,12 +98,6 @@ int rdma_open(struct run *run)
 		if (run->table->flow[i].transport == FLOW_RDMA)
 			rc = open_flow(run, i);
 	return rc;
-}
-
-bool rdma_has_row(const struct run *run, uint32_t number)
-{
-	return run->nics.sockets && number < run->nics.senders.count &&
-	       nic_sender(&run->nics, number)->payload_bytes;
 }
 
 void rdma_ports(const struct run *run, uint32_t number, uint16_t *src, uint16_t *dst)
@@ -139,29 +131,30 @@ static int post(struct run *run, uint32_t number, uint64_t bytes)
 
 int rdma_start(struct run *run, uint32_t number)
 {
-	struct flow *flow = &run->flows[number];
+	struct flow *flow = &run->flows.flow[number];
 
-	flow->start_ns = flow->established_ns = run_now(run);
+	flow->start_ns = flow->established_ns = clock_read(&run->clock);
 	flow->phase = PHASE_SENDING;
-	pairs_take(run, number);
+	pairs_take(&run->pairs, &run->nics, number);
 	return rdma_offer(run, number, flow->start_ns);
 }
 
 int rdma_offer(struct run *run, uint32_t number, int64_t at)
 {
-	struct flow *flow = &run->flows[number];
+	struct flow *flow = &run->flows.flow[number];
 	int rc;
 
 	if (flow->phase != PHASE_SENDING)
 		return 0;
-	flow->queued = pace_offered(run, flow, at - flow->start_ns);
+	flow->queued = pace_offered(&flow->pace, flow->spec, at - flow->start_ns);
 	rc = post(run, number, flow->queued);
 	if (rc)
 		return flow_fail(run, number, rc, "ring the NIC");
 	if (!flow->spec->rate_bps || (flow->spec->size_bytes && flow->queued == flow->spec->size_bytes))
 		return 0;
 	return timers_add(&run->timers,
-			  (struct timer){ flow->start_ns + pace_next(flow), TIMER_OFFER, number });
+			  (struct timer){ flow->start_ns + pace_next(&flow->pace, flow->spec, flow->queued),
+					  TIMER_OFFER, number });
 }
 
 /* Packets that were sent once are still sent until they have arrived, and nothing more. */
@@ -184,7 +177,7 @@ void rdma_abort(struct run *run)
 int rdma_look(struct run *run, uint32_t number)
 {
 	const struct nic_receiver *row = nic_receiver(&run->nics, number);
-	struct flow *flow = &run->flows[number];
+	struct flow *flow = &run->flows.flow[number];
 
 	flow->received = arrived_bytes(row);
 	if (flow->phase != PHASE_SENDING || !flow->spec->size_bytes ||
@@ -239,7 +232,7 @@ void rdma_sample(const struct run *run, uint32_t number, struct tgen_sample_reco
 	sample->srtt_us = in_us(row->rtt_ns);
 	sample->min_rtt_us = in_us(row->least_rtt_ns);
 	sample->cwnd_packets = row->flow.packet_bytes ? row->window_bytes / row->flow.packet_bytes : 0;
-	sample->notsent_bytes = not_sent(&run->flows[number], row);
+	sample->notsent_bytes = not_sent(&run->flows.flow[number], row);
 	sample->retransmits = (uint32_t)row->resent_packets;
 }
 
@@ -248,15 +241,15 @@ int rdma_sampled(struct run *run, uint32_t number)
 {
 	const struct nic_sender *row = nic_sender(&run->nics, number);
 
-	if (run->flows[number].phase == PHASE_ENDED && row->acked >= row->end)
-		run->draining[number / 64] &= ~(UINT64_C(1) << (number % 64));
+	if (run->flows.flow[number].phase == PHASE_ENDED && row->acked >= row->end)
+		flow_set_draining(&run->flows, number, false);
 	return rdma_look(run, number);
 }
 
 int rdma_settle(struct run *run, uint32_t number)
 {
 	struct tgen_sample_record last = { 0 };
-	struct flow *flow = &run->flows[number];
+	struct flow *flow = &run->flows.flow[number];
 
 	if (flow->phase == PHASE_WAITING)
 		return 0;

@@ -1,39 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tgen_setup.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "tgen_run.h"
+#include "tgen_flow.h"
+#include "tgen_rdma.h"
+#include "tgen_tcp.h"
+#include "tgen_udp.h"
 #include "tgen_warm.h"
-
-#define MEMORY_FALLBACK (64 << 20) /* used where tcp_mem cannot be read: not in the first namespace */
-
-/*
- * All sockets together stay below memory pressure: a quarter of the room for what is not sent, a quarter for
- * what is not read, shared by the flows under way when one of them asks.
- */
-static void share_memory(struct run *run)
-{
-	long memory = net_tcp_memory();
-
-	run->memory = (memory > 0 ? memory : MEMORY_FALLBACK) / 4;
-}
-
-int run_share(const struct run *run, int max)
-{
-	long share = run->memory / (run->active ? run->active : 1);
-
-	return share < ROOM_MIN ? ROOM_MIN : share > max ? max : (int)share;
-}
 
 static rlim_t most_files(void)
 {
@@ -74,31 +56,10 @@ static int raise_files(struct run *run)
 
 static int open_namespaces(struct run *run)
 {
-	for (uint32_t i = 0; i < run->table->namespaces; i++) {
-		run->namespaces[i] = open(run->table->netns[i].path, O_RDONLY | O_CLOEXEC);
-		if (run->namespaces[i] < 0)
-			return run_fault(run, -errno, "open network namespace %s", run->table->netns[i].path);
-	}
-	return 0;
-}
+	uint32_t failed;
+	int rc = hosts_open(&run->hosts, run->table, &failed);
 
-void run_plan_enter(struct run *run, uint32_t ns)
-{
-	if (run->entered == ns)
-		return;
-	calls_add(&run->calls, "setns", SYS_setns, (__u64[6]){ (__u64)run->namespaces[ns], CLONE_NEWNET });
-	run->entered = ns;
-}
-
-int run_enter(struct run *run, uint32_t ns)
-{
-	if (run->entered == ns)
-		return 0;
-	if (setns(run->namespaces[ns], CLONE_NEWNET) < 0)
-		return run_fault(run, -errno, "enter network namespace %s (root's rights are needed)",
-				 run->table->netns[ns].path);
-	run->entered = ns;
-	return 0;
+	return rc ? run_fault(run, rc, "open network namespace %s", run->table->netns[failed].path) : 0;
 }
 
 static int socket_fault(struct run *run, int rc, uint32_t number, const char *end, const char *step)
@@ -116,19 +77,20 @@ static int socket_fault(struct run *run, int rc, uint32_t number, const char *en
 static int open_listener(struct run *run, uint32_t number)
 {
 	const struct flow_spec *spec = &run->table->flow[number];
-	const struct net_limits *limits = &run->limits[spec->dst_ns];
+	const struct net_limits *limits = &run->hosts.limits[spec->dst_ns];
 	struct net_end at = { spec->dst_addr, spec->dst_port };
 	const char *step;
 	int fd;
 
-	fd = spec->transport == FLOW_UDP ? net_sink(at, limits, &step)
-					 : net_listen(at, spec->cc, limits, run_share(run, BATCH_MAX), &step);
+	fd = spec->transport == FLOW_UDP
+		     ? net_sink(at, limits, &step)
+		     : net_listen(at, spec->cc, limits, memory_share(&run->memory, BATCH_MAX), &step);
 	if (fd < 0)
 		return socket_fault(run, fd, number, "receiver", step);
-	run->listeners[number] = fd;
+	run->receivers.listeners[number] = fd;
 	if (spec->transport == FLOW_TCP)
 		return run_watch(run, fd, EPOLLIN, WATCH_LISTENER, number);
-	run->udp[run->udp_count++] = number;
+	run->receivers.udp[run->receivers.udp_count++] = number;
 	return 0;
 }
 
@@ -146,9 +108,9 @@ static int enter_and_learn(struct run *run, uint32_t ns)
 {
 	int rc = run_enter(run, ns);
 
-	if (rc || run->limits[ns].rcvbuf)
+	if (rc || run->hosts.limits[ns].rcvbuf)
 		return rc;
-	rc = net_limits_read(&run->limits[ns]);
+	rc = net_limits_read(&run->hosts.limits[ns]);
 	return rc ? run_fault(run, rc, "read tcp_wmem and tcp_rmem of %s", run->table->netns[ns].path) : 0;
 }
 
@@ -181,7 +143,7 @@ int setup_sockets(struct run *run)
 {
 	int rc;
 
-	share_memory(run);
+	memory_open(&run->memory);
 	rc = raise_files(run);
 	if (!rc)
 		rc = open_namespaces(run);
@@ -219,7 +181,7 @@ static int same_route(const void *context, uint32_t element, const void *key)
 {
 	const struct run *run = context;
 	const struct flow_spec *a = &run->table->flow[element], *b = key;
-	uint16_t mask = run->config->warm_mask;
+	uint16_t mask = run->config->warm.mask;
 
 	return a->transport == b->transport && a->src_addr == b->src_addr && a->dst_addr == b->dst_addr &&
 	       ((a->src_port ^ b->src_port) & mask) == 0 && ((a->dst_port ^ b->dst_port) & mask) == 0;
@@ -229,7 +191,7 @@ static int same_route(const void *context, uint32_t element, const void *key)
 static bool is_first_of_route(const struct run *run, struct slots *routes, uint32_t number)
 {
 	const struct flow_spec *spec = &run->table->flow[number];
-	uint16_t mask = run->config->warm_mask;
+	uint16_t mask = run->config->warm.mask;
 	uint32_t key[] = { spec->src_addr, spec->dst_addr, spec->src_port & mask, spec->dst_port & mask,
 			   spec->transport };
 	uint32_t *slot = slots_find(routes, hash_bytes(key, sizeof(key)), same_route, run, spec);
@@ -259,7 +221,7 @@ static int list_frames(const struct run *run, struct frame **frames, uint32_t *c
 		(*frames)[(*count)++] = (struct frame){ t->flow[i].src_ns, i, true, false };
 		if (t->flow[i].transport != FLOW_UDP)
 			(*frames)[(*count)++] = (struct frame){ t->flow[i].dst_ns, i, false, false };
-		if (t->flow[i].transport == FLOW_TCP && rdma_has_row(run, i)) {
+		if (t->flow[i].transport == FLOW_TCP && nic_has_row(&run->nics, i)) {
 			(*frames)[(*count)++] = (struct frame){ t->flow[i].src_ns, i, true, true };
 			(*frames)[(*count)++] = (struct frame){ t->flow[i].dst_ns, i, false, true };
 		}
@@ -310,8 +272,8 @@ static int warm_from(struct run *run, const struct frame *all, uint32_t first, u
 	}
 	while (!rc && first + sent < count && frames[sent].ns == frames[0].ns) {
 		rc = warm_one(run, &host, &frames[sent]);
-		if ((first + ++sent) % run->config->warm_burst == 0)
-			pause_ns(run->config->warm_gap_ns);
+		if ((first + ++sent) % run->config->warm.burst == 0)
+			pause_ns(run->config->warm.gap_ns);
 	}
 	warm_close(&host);
 	return rc ? rc : (int)sent;
@@ -334,6 +296,6 @@ int setup_warm(struct run *run)
 	}
 	free(frames);
 	if (!rc)
-		pause_ns(run->config->warm_settle_ns);
+		pause_ns(run->config->warm.settle_ns);
 	return rc ? rc : udp_take(run); /* it drops datagrams with a wrong checksum */
 }

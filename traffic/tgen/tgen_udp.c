@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Datagrams at a rate. Nobody acknowledges them: a flow is done when its last datagram is handed to the
- * socket, and what arrives is counted apart. A full socket holds the application up, which then catches up
- * with its rate. A receiver is not woken for each datagram: its socket is emptied by a timer, some datagrams
- * at a time.
- */
+#include "tgen_udp.h"
+
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 
+#include "tgen_flow.h"
 #include "tgen_net.h"
-#include "tgen_run.h"
+#include "tgen_publish.h"
 
 #define DRAIN_COUNT  48 /* datagrams that a sink should find; NET_BATCH is the most that one call takes */
 #define ROW_MAX      16 /* datagrams that one system call sends */
@@ -19,7 +16,7 @@
 
 static int plan_drain(struct run *run, uint32_t listener, int64_t at)
 {
-	struct sink *sink = &run->sinks[listener];
+	struct sink *sink = &run->receivers.sinks[listener];
 	unsigned __int128 ns = (unsigned __int128)DRAIN_COUNT * sink->datagram_bytes * 8 * NS_PER_S;
 
 	if (sink->timed || !sink->rate_bps)
@@ -32,27 +29,19 @@ static int plan_drain(struct run *run, uint32_t listener, int64_t at)
 
 int udp_start(struct run *run, uint32_t number)
 {
-	struct flow *flow = &run->flows[number];
+	struct flow *flow = &run->flows.flow[number];
 	const struct flow_spec *spec = flow->spec;
 	const char *step;
 	int rc;
 
 	flow->phase = PHASE_SENDING;
-	run->sinks[spec->listener].rate_bps += spec->rate_bps;
-	run->sinks[spec->listener].datagram_bytes = spec->packet_bytes;
+	receivers_join(&run->receivers, spec);
 	rc = flow_open(run, number, EPOLLOUT | EPOLLET, &step);
-	flow->start_ns = flow->established_ns = run_now(run);
+	flow->start_ns = flow->established_ns = clock_read(&run->clock);
 	if (rc)
 		return flow_fail(run, number, rc, step);
 	rc = plan_drain(run, spec->listener, flow->start_ns);
 	return rc ? rc : udp_offer(run, number, flow->start_ns);
-}
-
-void udp_leave(struct run *run, uint32_t number)
-{
-	const struct flow_spec *spec = run->flows[number].spec;
-
-	run->sinks[spec->listener].rate_bps -= spec->rate_bps;
 }
 
 /* Sends datagrams in a row; the socket is full at the first that it does not take. */
@@ -90,39 +79,40 @@ static int push(struct run *run, struct flow *flow, uint64_t offered, const char
 
 int udp_offer(struct run *run, uint32_t number, int64_t at)
 {
-	struct flow *flow = &run->flows[number];
+	struct flow *flow = &run->flows.flow[number];
 	const char *step;
 	int rc;
 
 	if (flow->phase != PHASE_SENDING)
 		return 0;
-	rc = push(run, flow, pace_offered(run, flow, at - flow->start_ns), &step);
+	rc = push(run, flow, pace_offered(&flow->pace, flow->spec, at - flow->start_ns), &step);
 	if (rc)
 		return flow_fail(run, number, rc, step);
 	if (flow->spec->size_bytes && flow->queued == flow->spec->size_bytes)
-		return flow_end(run, number, TGEN_DONE, run_now(run));
+		return flow_end(run, number, TGEN_DONE, clock_read(&run->clock));
 	if (flow->full)
 		return 0;
 	return timers_add(&run->timers,
-			  (struct timer){ flow->start_ns + pace_next(flow), TIMER_OFFER, number });
+			  (struct timer){ flow->start_ns + pace_next(&flow->pace, flow->spec, flow->queued),
+					  TIMER_OFFER, number });
 }
 
 int udp_on_sender(struct run *run, uint32_t number, uint32_t events)
 {
-	struct flow *flow = &run->flows[number];
+	struct flow *flow = &run->flows.flow[number];
 	int rc;
 
 	if (events & EPOLLERR) {
 		rc = net_error(flow->sender);
 		return flow_fail(run, number, rc ? rc : -ECONNRESET, "send");
 	}
-	return flow->full ? udp_offer(run, number, run_now(run)) : 0;
+	return flow->full ? udp_offer(run, number, clock_read(&run->clock)) : 0;
 }
 
 /* No sample will show bytes that arrive after a flow's end. */
 static void count_datagram(struct run *run, uint32_t number, uint32_t bytes)
 {
-	struct flow *flow = &run->flows[number];
+	struct flow *flow = &run->flows.flow[number];
 
 	flow->received += bytes;
 	if (flow->phase == PHASE_ENDED)
@@ -132,14 +122,14 @@ static void count_datagram(struct run *run, uint32_t number, uint32_t bytes)
 static int take(struct run *run, uint32_t listener)
 {
 	struct net_datagram datagrams[NET_BATCH];
-	int n, fd = run->listeners[listener];
+	int n, fd = run->receivers.listeners[listener];
 
 	do {
 		n = net_receive(fd, datagrams);
 		if (n < 0)
 			return run_fault(run, n, "flow %u: receive datagrams", listener);
 		for (int i = 0; i < n; i++) {
-			uint32_t number = flow_of_peer(run, listener, datagrams[i].from);
+			uint32_t number = receivers_find(&run->receivers, listener, datagrams[i].from);
 
 			if (number != SLOT_EMPTY)
 				count_datagram(run, number, datagrams[i].bytes);
@@ -152,8 +142,8 @@ int udp_take(struct run *run)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; !rc && i < run->udp_count; i++)
-		rc = take(run, run->udp[i]);
+	for (uint32_t i = 0; !rc && i < run->receivers.udp_count; i++)
+		rc = take(run, run->receivers.udp[i]);
 	return rc;
 }
 
@@ -161,7 +151,7 @@ int udp_drain(struct run *run, uint32_t listener, int64_t at)
 {
 	int rc;
 
-	run->sinks[listener].timed = false;
+	run->receivers.sinks[listener].timed = false;
 	rc = take(run, listener);
 	return rc ? rc : plan_drain(run, listener, at);
 }

@@ -9,11 +9,19 @@
 #define TGEN_WARM_H
 
 #include <ifaddrs.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "tgen_net.h"
 
 #define WARM_FRAME_LEN 60 /* the shortest Ethernet frame, without its checksum */
+
+struct warm_config {
+	bool on;
+	uint16_t mask;             /* bits of the ports that switches look at */
+	uint32_t burst;            /* frames that are sent at once */
+	int64_t gap_ns, settle_ns; /* pauses after them, and after the last */
+};
 
 struct warm_host {
 	int fd;

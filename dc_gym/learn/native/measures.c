@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Observations and rewards of one lab's last step. Each function names its original in dc_gym/learn; the
- * formulas are there. Compiled without contraction: a fused multiply-add would round once where Python rounds
- * twice.
+ * Each function names its original in dc_gym/learn; the formulas are there. Compiled without contraction: a
+ * fused multiply-add would round once where Python rounds twice.
  */
-#include "steps.h"
+#include "measures.h"
 
 #include <string.h>
 

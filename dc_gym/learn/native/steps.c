@@ -3,7 +3,6 @@
 #include "steps.h"
 
 #include <errno.h>
-#include <hand.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
@@ -11,6 +10,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "hand.h"
 
 #define SPIN_NS  200000    /* how long a thread looks for what is about to come, before it sleeps */
 #define SLEEP_NS 100000000 /* how long it sleeps at most */

@@ -5,8 +5,8 @@
  * kernel writes into its fields where the map is (nic_native.h), so a row of an array is found without a
  * call.
  */
-#ifndef DCGYM_NATIVE_H
-#define DCGYM_NATIVE_H
+#ifndef DCGYM_NATIVE_HELPERS_H
+#define DCGYM_NATIVE_HELPERS_H
 
 #include "nic_native.h"
 

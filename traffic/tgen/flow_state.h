@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far each flow of a run is. */
+#ifndef FLOW_STATE_H
+#define FLOW_STATE_H
+
+#include "flow_gates.h"
+#include "flow_table.h"
+#include "tgen_log.h"
+#include "tgen_pace.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum phase { PHASE_WAITING, PHASE_CONNECTING, PHASE_SENDING, PHASE_ENDED };
+
+struct flow {
+	const struct flow_spec *spec;
+	int sender, receiver; /* descriptors; -1 when closed */
+	enum phase phase;
+	enum tgen_status status;
+	int error;
+	const char *failed; /* the call that failed */
+	bool full;   /* the sender's socket took less than it was offered; EPOLLOUT will say when to go on */
+	bool closed; /* the sender has sent its FIN */
+	bool final_batch; /* SO_RCVLOWAT is what is left of the flow */
+	int ahead;
+	int64_t due_ns;                           /* CLOCK_MONOTONIC; -1: its gate has not opened */
+	int64_t start_ns, established_ns, end_ns; /* likewise; -1: not yet */
+	uint64_t queued;                          /* payload that the sender's socket took */
+	uint64_t sent, received, retransmits;
+	struct pace pace;
+};
+
+struct flows {
+	struct flow *flow;
+	uint32_t count;
+	uint64_t *under_way; /* one bit a flow */
+	uint64_t *draining;  /* likewise: stopped, and not all has arrived */
+	struct gates gates;
+};
+
+int flows_init(struct flows *flows, const struct flow_table *table, uint64_t seed); /* 0 or -ENOMEM */
+void flows_close(struct flows *flows);
+bool flow_drains(const struct flows *flows, uint32_t number);
+void flow_set_draining(struct flows *flows, uint32_t number, bool drains);
+void flow_close_end(int *fd); /* a sender or receiver; -1 is fine */
+
+#endif
