@@ -19,13 +19,13 @@ def test_a_run_with_an_algorithm_of_fdcc_names_the_method(name: str) -> None:
     spec = load(EXAMPLE, [f"controller.name={name}"])
     assert fingerprint.kind_of(spec) == "lab, numpy, fdcc"
     assert fingerprint.acting(spec)["methods"] == fingerprint.of_methods(["fdcc"])
-    assert "methods" in fingerprint.sources(spec)
+    assert "methods/fdcc" in fingerprint.sources(spec)
 
 
 def test_no_other_run_does() -> None:
     spec = load(EXAMPLE, ["controller.name=hpcc"])
     assert fingerprint.kind_of(spec) == "lab, numpy"
-    assert set(fingerprint.acting(spec)) == {"numpy"} and "methods" not in fingerprint.sources(spec)
+    assert set(fingerprint.acting(spec)) == {"numpy"} and "methods/fdcc" not in fingerprint.sources(spec)
 
 
 def test_everything_that_a_run_of_fdcc_imports_is_in_its_fingerprint(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns a lab's decisions into training data for eq. 3: what a policy saw, and the error `delta_lag` decisions on.
 
-The first words of the context that comes with each decision hold what the flow saw (ctrl/nic/rlcc.h). The memory of a policy that
+The first words of the context that comes with each decision hold what the flow saw (nic/rlcc.h). The memory of a policy that
 has one is replayed in the NIC's integers.
 """
 
