@@ -45,7 +45,6 @@ GUEST = (
     "traffic/matrices/*/*.csv",
     "traffic/flow_sizes/*.txt",
     "nets/*.py",
-    "nets/policies/*.npz",
     "ctrl/*.py",
     "ctrl/*.toml",
     "ctrl/actuators/*.py",

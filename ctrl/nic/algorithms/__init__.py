@@ -71,10 +71,10 @@ def header_of(name: str) -> Path:
 
 @cache
 def reference_of(name: str) -> FloatReference | NicKindReference | None:
-    """Returns the float reference of one of dc-gym's algorithms, that of a method first; None if there is none."""
+    """Returns the float reference of one of dc-gym's algorithms, that of a method's policies first; None if there is none."""
     from dc_gym.nets import nic_kind  # imports numpy
 
-    if (of_method := nic_kind.reference_of(name)) is not None:
+    if (of_method := nic_kind.reference_of(name)) is not None and of_method.make is not None:
         return of_method
     folder = controllers.nic_folders().get(name)
     if folder is None or not (folder / "reference.py").is_file():

@@ -18,10 +18,10 @@ from dc_gym.methods.fdcc.offline.episodes import Flows
 from dc_gym.methods.fdcc.offline.presets import preset
 from dc_gym.methods.fdcc.scripted import scripted_network
 from dc_gym.methods.fdcc.trees import FdccTrees
+from dc_gym.methods.rlcc.trees import Trees
 from dc_gym.nets import nic_policy
-from dc_gym.nets.decision import Q16
+from dc_gym.nets.fixed_point import Q16
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
-from dc_gym.nets.trees import Trees
 
 NET = nic_policy.load("fdcc")
 QUEUE = OBSERVATIONS.index("queue")

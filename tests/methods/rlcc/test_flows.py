@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError
+from dc_gym.methods.rlcc import fluid
 from dc_gym.methods.rlcc.offline.flows import Flows, FlowsConfig
 from dc_gym.methods.rlcc.offline.on_fluid import Bottlenecks, FluidTrainingSettings
-from dc_gym.nets import fluid
 from dc_gym.nets.nic_policy import load
 
 STILL = FluidTrainingSettings(flow_end_probability=0.0)

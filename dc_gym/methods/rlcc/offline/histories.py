@@ -17,7 +17,7 @@ from dc_gym.base.errors import ProtocolError
 from dc_gym.methods.rlcc.offline.data_path import Rows
 from dc_gym.methods.rlcc.offline.gradient import Batch
 from dc_gym.methods.rlcc.offline.recorded import one_per_flow
-from dc_gym.nets.decision import Q16, Floats
+from dc_gym.nets.fixed_point import Q16, Floats
 from dc_gym.nets.nic_policy import Integers, TablePolicy, Words
 from dc_gym.results.tables import NIC_EVENTS
 from dc_gym.run.plan.nics import LEAST_RATE, LINE_RATE, STEP_DTYPE

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dc_gym.base.errors import AgentError
 from dc_gym.ctrl.nic import golden
 from dc_gym.nets import nic_policy
-from dc_gym.nets.decision import Q16, Floats
+from dc_gym.nets.fixed_point import Q16, Floats
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy, Words
 from dc_gym.results.results import Result, load_result
 from dc_gym.results.tables import NIC_EVENTS
