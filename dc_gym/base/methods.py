@@ -73,7 +73,9 @@ class MethodTrainer(NamedTuple):
     """A training that a method adds to `dcgym train`. Its name is a value of --agents."""
 
     help: str
-    """The words for who is an agent, in the help of --agents."""
+    """The words for who is an agent, in the help of --agents. It needs no SPEC."""
+    example: str
+    """A command line."""
     main: Callable[[Any, Any], int]
     """`main(args, progress)` does what the command does."""
 

@@ -281,9 +281,10 @@ def _add_attach(commands: Any) -> None:
 def _add_train(commands: Any) -> None:
     summary = "train a policy in labs with RLlib (extra `rl`); again with --resume, it goes on where it stopped"
     example = "dcgym train examples/dumbbell.toml --algo PPO --steps 200000 --out results/ppo"
-    example += "\n  dcgym train --agents flows --algo PPO --steps 250000 --out results/flows"
+    trainers = methods.trainers()
+    example += "".join(f"\n  {each.example}" for each in trainers.values())
     parser = _add(commands, "train", summary, example, _delegate("dc_gym.cli.train"))
-    _add_spec(parser, f"{SPEC}; none with --agents flows", optional=True)
+    _add_spec(parser, "; none with --agents ".join((SPEC, *trainers)), optional=True)
     algo = "PPO, APPO, SAC, DQN, DDPG, TD3, REINFORCE, or your own as module:Class or file.py:Class"
     parser.add_argument("--algo", default="PPO", metavar="NAME", help=f"{algo} (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the training")
@@ -298,7 +299,6 @@ def _add_train(commands: Any) -> None:
         ("levels", "discrete actions: so many allocations, the same for all hosts"),
     ):
         parser.add_argument(f"--{name}", type=arguments.count, metavar="N", help=what)
-    trainers = methods.trainers()
     choices = ("central", "hosts", "switches", "ports", *trainers)
     who = ["one for the network, each host, switch or port where something is set", *(each.help for each in trainers.values())]
     parser.add_argument("--agents", choices=choices, help=", or ".join(who) + " (default: agent.agents of SPEC)")

@@ -215,7 +215,7 @@ def test_everything_that_decides_what_runs_is_in_the_fingerprint(names: tuple[st
 
 def test_the_closure_of_agents_has_what_acts() -> None:
     imported = closure(ROOTS["AGENTS"])
-    for name in ("run/agent/driver.py", "run/agent/policies.py", "run/agent/observation.py", "nets/agent_policy.py", "base/npz.py"):
+    for name in ("run/agent/driver.py", "run/agent/policies.py", "run/agent/observation.py", "nets/agent_policy.py"):
         assert fingerprint.PACKAGE / name in imported
 
 

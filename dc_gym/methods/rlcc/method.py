@@ -50,5 +50,11 @@ METHOD = Method(
         "mlp8": _nic_policy("mlp8", 3),
         "lstm": _nic_policy("lstm", 4),
     },
-    trainers={"flows": MethodTrainer("each flow of RL-CC's fluid model, without SPEC", _train_flows)},
+    trainers={
+        "flows": MethodTrainer(
+            "each flow of RL-CC's fluid model, without SPEC",
+            "dcgym train --agents flows --algo PPO --steps 250000 --out results/flows",
+            _train_flows,
+        )
+    },
 )
