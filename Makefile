@@ -19,10 +19,12 @@ CC := cc
 CLANG := clang
 CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(STRICT),-Werror)
 
-NIC_ALGORITHMS := $(basename $(notdir $(wildcard dc_gym/ctrl/nic/algorithms/*/*.h)))
+NIC_FOLDERS := dc_gym/ctrl/nic/algorithms $(wildcard dc_gym/methods/*/nic)
+NIC_ALGORITHM_HEADERS := $(wildcard $(addsuffix /*/*.h,$(NIC_FOLDERS)))
+NIC_ALGORITHMS := $(basename $(notdir $(NIC_ALGORITHM_HEADERS)))
 PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch lab-hand qmon capd agentd hostd eventd tgen linkprobe vm-init vm-launch nicd cctest libsteps.so) \
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o nic-$(name).native cctest-$(name).bpf.o))
-C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/methods/*/bench/*.[ch] dc_gym/learn/native/*.[ch] dc_gym/run/grounds/host/*.[ch] tests/c/*.[ch] tests/*.c tests/system/faults/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
+C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*/*.h dc_gym/methods/*/nic/*.h dc_gym/methods/*/nic/*/*.h benchmarks/checks/*.[ch] benchmarks/perf/*.[ch] dc_gym/methods/*/bench/*.[ch] dc_gym/learn/native/*.[ch] dc_gym/run/grounds/host/*.[ch] tests/c/*.[ch] tests/*.c tests/methods/*/*.[ch] tests/system/faults/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
 
 .PHONY: setup demo test test-all test-rl bench fuzz lint format lock docs pictures programs kernel openvswitch wheel image vm-image clean
 
@@ -205,7 +207,7 @@ LINKPROBE := dc_gym/benchmarks/checks/linkprobe.c $(MONITORS)/qdisc.c $(addprefi
 $(BIN)/linkprobe: $(LINKPROBE) $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(DAEMON) -I$(MONITORS) -I$(KERNEL)/drivers $(LINKPROBE))
 
-NIC_HEADERS := $(wildcard $(NIC)/*.h $(NIC)/algorithms/*/*.h) $(addprefix $(KERNEL)/drivers/,nic_native.h lab_int.h)
+NIC_HEADERS := $(wildcard $(NIC)/*.h $(addsuffix /*.h,$(NIC_FOLDERS))) $(NIC_ALGORITHM_HEADERS) $(addprefix $(KERNEL)/drivers/,nic_native.h lab_int.h)
 LIBBPF = $(or $(shell pkg-config --static --libs libbpf),$(error pkg-config finds no libbpf: install pkg-config and libbpf-dev))
 NICD := $(addprefix $(NIC)/,nicd.c barrier.c data_path.c stand_in.c hooks.c rows.c nics.c cctrace.c libelf_gap.c) $(INPUT)
 $(BIN)/nicd: $(NICD) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
@@ -216,7 +218,7 @@ $(BIN)/cctest: $(CCTEST) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(DAEMON) -I$(NIC) -I$(KERNEL)/drivers $(CCTEST) $(LIBBPF))
 
 # Of ccrun-NAME and the like: the header of the algorithm NAME.
-ALGORITHM = -DCC_ALGORITHM='"algorithms/$(subst -,_,$*)/$*.h"' -I$(NIC)
+ALGORITHM = -DCC_ALGORITHM='"$(patsubst dc_gym/%,%,$(filter %/$*.h,$(NIC_ALGORITHM_HEADERS)))"' -Idc_gym -I$(NIC)
 CCRUN := $(addprefix $(NIC)/,ccrun.c cctrace.c) $(PROGRAM)
 $(BIN)/ccrun-%: $(CCRUN) $(NIC_HEADERS) $(MONITOR_HEADERS) | $(BIN)
 	$(call link,-I$(DAEMON) -I$(KERNEL)/drivers $(ALGORITHM) $(CCRUN))
@@ -243,7 +245,7 @@ $(BIN)/nic-%.native: $(NIC)/native.c $(NIC)/native.ld $(NIC)/shim.bpf.c $(NIC_HE
 		&& objcopy -O binary $@.$$$$.elf $@.$$$$ && rm -f $@.$$$$.elf && chmod 644 $@.$$$$ && mv -f $@.$$$$ $@
 
 SOURCES := $(addprefix $(KERNEL)/,init.c boot_file.c boot_file.h hand.c launch.c confine.c confine.h seccomp_filter.h drivers/lab.h drivers/nic_native.h drivers/lab_int.h) $(QMON) $(CAPD) $(EVENTD) $(MONITOR_HEADERS) $(TGEN) $(wildcard $(TGEN_FOLDER)/*.h) \
-	$(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld $(NIC)/algorithms/*/*.h) dc_gym/benchmarks/checks/linkprobe.c $(wildcard dc_gym/run/grounds/host/*.c) \
+	$(NIC_HEADERS) $(wildcard $(CONTROL)/*.[ch] $(NIC)/*.[ch] $(NIC)/*.ld) dc_gym/benchmarks/checks/linkprobe.c $(wildcard dc_gym/run/grounds/host/*.c) \
 	$(STEPS) $(STEPS_HEADERS)
 $(BIN)/sources.sha256: $(PROGRAMS) dc_gym/base/behaviour.py
 	@cd dc_gym && PYTHONPATH=.. $(ANY_PYTHON) -P -m dc_gym.base.behaviour $(patsubst dc_gym/%,%,$(sort $(SOURCES))) > bin/sources.$$$$ && chmod 644 bin/sources.$$$$ && mv -f bin/sources.$$$$ bin/sources.sha256

@@ -2,7 +2,7 @@
 """The congestion controls that a spec may name, each with all that is said of it.
 
 Those that come with dc-gym are data: a TCP is a table of tcp.toml, an algorithm of the NICs the card.toml of its folder in
-nic/algorithms/. The keys are the fields of Controller. A plug-in calls `register`.
+nic/algorithms/, or in nic/ of a method. The keys are the fields of Controller. A plug-in calls `register`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base.errors import SpecError
+from dc_gym.base.package import PACKAGE
 
-__all__ = ["Controller", "acting", "find", "names", "policy_name", "register"]
+__all__ = ["Controller", "acting", "find", "names", "nic_folders", "policy_name", "register"]
 
 TCPS = Path(__file__).resolve().with_name("tcp.toml")
-ALGORITHMS, CARD = TCPS.parent / "nic" / "algorithms", "card.toml"
+CARDS = ("ctrl/nic/algorithms/*/card.toml", "methods/*/nic/*/card.toml")
+"""The cards of the NICs' algorithms: those of the core, and those of methods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +111,20 @@ def policy_name(policy: str | Path) -> str:
     return (path.absolute().parent.name if path.stem == "policy" else path.stem) or path.stem
 
 
+def nic_folders() -> dict[str, Path]:
+    """Returns the folders of the NICs' algorithms that come with dc-gym, by the algorithms' names."""
+    return {name: path.parent for name, path in _nic_cards().items()}
+
+
+def _nic_cards() -> dict[str, Path]:
+    paths = (path for pattern in CARDS for path in sorted(PACKAGE.glob(pattern)))
+    return {path.parent.name.replace("_", "-"): path for path in paths}
+
+
 def _shipped() -> list[Controller]:
     """Returns the controllers that come with dc-gym, by their rows."""
     cards = [(TCPS, name, card) for name, card in _toml(TCPS).items()]
-    for folder in sorted(ALGORITHMS.iterdir()):
-        if (path := folder / CARD).is_file():
-            cards.append((path, folder.name.replace("_", "-"), _toml(path) | {"nic": True}))
+    cards += [(path, name, _toml(path) | {"nic": True}) for name, path in _nic_cards().items()]
     found: dict[int, Controller] = {}
     for path, name, card in cards:
         if faults := list(_faults(card, found, len(cards))):

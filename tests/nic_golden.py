@@ -2,10 +2,8 @@
 """The NIC algorithms' decisions on golden traces (ctrl/nic/golden.py), and what they are held to.
 
 Each preset of each algorithm decides on four traces. In userspace its decisions must be within a stated distance of its float
-reference. DCQCN's alpha is compared with its recursion in 10 bits, event by event. RL-CC's algorithms have their actions among
-their next inputs, so they are compared with their policies in floats decision by decision, for the same inputs. They also run
-through Table VI. A method's kind is compared in both ways: what surrounds its policy with a float reference, and its policy by
-decision with floats, and bit for bit with the integers in Python.
+reference. DCQCN's alpha is compared with its recursion in 10 bits, event by event. A method's policy is compared with floats
+decision by decision, for the same inputs, and what surrounds it with a float reference if there is one.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from dc_gym.ctrl.nic import golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.algorithms.dcqcn.reference import REFERENCE, Dcqcn
 from dc_gym.ctrl.nic.golden import KINDS, NEW_FLOW, RunnerDecision, Step
-from dc_gym.methods.rlcc.offline import cells
 from dc_gym.nets import nic_kind, nic_policy
 
 ALPHA_WORD = 2
@@ -26,7 +23,6 @@ ALPHA_WORD = 2
 ALPHA_ONE = 1 << 30
 ALPHA_ERROR = 2**-20
 """The largest error of alpha with 30 fraction bits, as a number from 0 to 1."""
-TABLE_SIX = "Table VI"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +46,7 @@ class TraceCase:
 
 def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[TraceCase]:
     """Yields all presets of an algorithm on all kinds of traces, and once more with flows that begin at a share of the line if it
-    has `rate_initial`; with a policy also on the lives of Table VI."""
+    has `rate_initial` and no policy."""
     table = golden.table_of(algorithm, folder)
     presets = [each.name for each in algorithm.presets] or [""]
     sets = [(preset, golden.values_of(algorithm, preset)) for preset in presets]
@@ -58,8 +54,6 @@ def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[TraceCase]:
         sets += [(f"{preset} from 1/64", {**values, "rate_initial": golden.Q20 // 64}) for preset, values in sets]
     for preset, values in sets:
         traces = {kind: [step for seed in range(1, seeds + 1) for step in golden.trace(kind, algorithm, seed)] for kind in KINDS}
-        if table and algorithm.name not in nic_kind.added():
-            traces[TABLE_SIX] = cells.trace_of_table(nic_policy.load(algorithm.name))
         for kind, steps in traces.items():
             made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
             yield TraceCase(algorithm, preset, values, kind, steps, made, table)
@@ -81,22 +75,13 @@ def against_reference(case: TraceCase) -> tuple[golden.Distance, list[str]]:
     return golden.distance(REFERENCE.bound, case.steps, case.made, said), wrong
 
 
-def verify_policy(cases: Sequence[TraceCase]) -> None:
-    """Verifies a policy's actions, each for its own inputs, and those of RL-CC's Table VI, against floats."""
-    file = nic_policy.load(cases[0].algorithm.name)
-    assert max(cells.distance(file, case.steps, case.made)[1] for case in cases) < cells.BOUNDS[file.kind]
-    (lives,) = (case for case in cases if case.kind == TABLE_SIX)
-    rows = cells.table_of_trace(file, lives.made)
-    assert len(rows) == 9 and max(abs(cell.integer - cell.exact) for cell in rows) < cells.TABLE_BOUND
-
-
-def kind_distances(cases: Sequence[TraceCase]) -> tuple[int, float, int]:
+def kind_distances(cases: Sequence[TraceCase]) -> tuple[int, float, int | None]:
     """Returns the number of decisions of a policy of a method's kind, its largest distance from floats, and how many are not its
-    integers in Python."""
-    file = nic_policy.load(cases[0].algorithm.name)
-    reference = nic_kind.reference_of(file.kind)
+    integers in Python (None: not compared)."""
+    name = cases[0].algorithm.name
+    reference = nic_kind.reference_of(name)
     assert reference is not None
-    return reference.distances(file, ([row.state for row in case.made] for case in cases))
+    return reference.distances(nic_policy.load(name), ((case.steps, case.made) for case in cases))
 
 
 def differing(kernel: kernels.Kernel, cases: Sequence[TraceCase], native: bool = False) -> Iterator[str]:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """CONTRIBUTING.md holds: in a copy of the checkout, its commands take what is added as it says, and lint finds nothing.
 
-A topology is one file, an algorithm of the NICs one folder, a reward one place; besides these, only what is generated changes.
+A topology is one file, an algorithm of the NICs one folder, a reward one place, a method one folder; besides these, only what is
+generated changes.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -20,6 +22,7 @@ from doc_pages import ROOT
 PAGE = "CONTRIBUTING.md"
 LINT = ("ruff check .", "ruff format --check .", "lint-imports --no-logo --no-cache", "python scripts/reference.py")
 """`make lint` without mypy, which takes minutes where it has no cache."""
+PYTEST = 'python -m pytest -q -n 0 -m "not long"'
 GENERATED = {"docs/environment.md", "docs/nic-algorithms.md", "docs/spec.md", "docs/spec.schema.json", "docs/topologies.md"}
 CARD = """# SPDX-License-Identifier: Apache-2.0
 row = 31
@@ -63,6 +66,34 @@ class Aimd:
 REFERENCE = FloatReference(Aimd, Bound(16, 0))
 """
 )
+METHOD = '''# SPDX-License-Identifier: Apache-2.0
+"""A method with a reward, an algorithm of the NICs and a command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dc_gym.base.methods import Method, MethodReward
+
+
+def _reward(frame: Any, scene: Any, share: Any) -> float:
+    from dc_gym.methods.mild.reward import restlessness
+
+    return restlessness(frame, scene)
+
+
+def _add_commands(commands: Any) -> None:
+    commands.add_parser("train").set_defaults(command=lambda args: print("trained"))
+
+
+METHOD = Method(
+    title="Mild",
+    summary="train nothing",
+    example="dcgym method mild train",
+    add_commands=_add_commands,
+    rewards={"mild": MethodReward((0, 1), "mean change of the queues over the buffers", _reward, cost=True, flows=False)},
+)
+'''
 SPEC = """
 name = "new-aimd"
 topology = { preset = "dumbbell-1g", rate = "10Gbit/s", delay = "5us" }
@@ -151,3 +182,33 @@ def test_a_reward_enters_the_tree(copy: Path) -> None:
     said = work_through("A reward", copy)
     assert "mean change of the queues over the buffers" in said and " passed" in said
     assert "| `restless` | " in (copy / "docs" / "environment.md").read_text() and changed(copy) == {"dc_gym/run/agent/reward.py"}
+
+
+@pytest.mark.lab
+def test_a_method_enters_the_tree(copy: Path) -> None:
+    """It is found by its folder, and so is its algorithm. A run that names it depends on it."""
+    folder = copy / "dc_gym" / "methods" / "mild"
+    nic = folder / "nic" / "mild_aimd"
+    nic.mkdir(parents=True)
+    licence = "# SPDX-License-Identifier: Apache-2.0\n"
+    (folder / "__init__.py").write_text(f'{licence}"""Mild."""\n')
+    (folder / "method.py").write_text(METHOD)
+    example = (ROOT / "examples" / "calm.py").read_text()
+    function = re.search(r"^def unrest.*?(?=^\w)", example, re.MULTILINE | re.DOTALL)
+    assert function is not None
+    of_reward = function[0].replace("unrest", "restlessness").replace(", share: Floats", "").rstrip()
+    imports = "from dc_gym.run.agent.frame import Frame\nfrom dc_gym.run.agent.scene import Scene"
+    (folder / "reward.py").write_text(f'{licence}"""The reward."""\n\n{imports}\n\n\n{of_reward}\n')
+    (nic / "mild-aimd.h").write_text((ROOT / "examples" / "aimd.h").read_text().replace('"aimd"', '"mild-aimd"'))
+    os.utime(nic / "mild-aimd.h", (0, 0))  # so that `make programs` builds no other algorithm again
+    (nic / "card.toml").write_text(CARD.replace("New AIMD", "Mild AIMD"))
+    (copy.parent / "mild.toml").write_text(SPEC.replace("new-aimd", "mild-aimd"))
+    more = ("dcgym list", "dcgym method mild train", "dcgym run ../mild.toml --out results/mild --no-plot")
+    said = work_through("A method", copy, *more, "git init -q . && git add -A", f"{PYTEST} tests/test_methods.py -k mild")
+    assert len(re.findall(r"\d+ passed", said)) == 2 and re.search(r"^  mild-aimd +Mild AIMD, reads ECN$", said, re.MULTILINE)
+    assert "\ntrained\n" in said and "| `mild` | " in (copy / "docs" / "environment.md").read_text()
+    manifest = json.loads((copy / "results" / "mild" / "manifest.json").read_text())
+    assert "methods/mild" in manifest["sources"] and "methods/rlcc" not in manifest["sources"]
+    names = ("__init__.py", "method.py", "reward.py", "nic/mild_aimd/mild-aimd.h", "nic/mild_aimd/card.toml")
+    ours = {name for name in changed(copy) if not name.startswith(".git/")}
+    assert ours == {f"dc_gym/methods/mild/{name}" for name in names}

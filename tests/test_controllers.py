@@ -12,24 +12,26 @@ from dc_gym.base import behaviour
 from dc_gym.base.errors import SpecError
 from dc_gym.ctrl import controllers
 
+CARD = "card.toml"
+
 
 @pytest.fixture
 def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of all cards."""
-    copy = tmp_path / "ctrl"
-    for path in (controllers.TCPS, *controllers.ALGORITHMS.glob(f"*/{controllers.CARD}")):
-        place = copy / path.relative_to(controllers.TCPS.parent)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, place)
-    monkeypatch.setattr(controllers, "TCPS", copy / "tcp.toml")
-    monkeypatch.setattr(controllers, "ALGORITHMS", copy / "nic" / "algorithms")
-    return copy
+    for folder in controllers.nic_folders().values():
+        place = tmp_path / folder.relative_to(controllers.PACKAGE) / CARD
+        place.parent.mkdir(parents=True)
+        shutil.copy(folder / CARD, place)
+    shutil.copy(controllers.TCPS, tmp_path / "ctrl" / "tcp.toml")
+    monkeypatch.setattr(controllers, "TCPS", tmp_path / "ctrl" / "tcp.toml")
+    monkeypatch.setattr(controllers, "PACKAGE", tmp_path)
+    return tmp_path / "ctrl"
 
 
 def add(cards: Path, name: str, text: str) -> None:
     folder = cards / "nic" / "algorithms" / name
     folder.mkdir()
-    (folder / controllers.CARD).write_text(text)
+    (folder / CARD).write_text(text)
 
 
 def test_rows_are_the_places_in_records() -> None:

@@ -6,7 +6,8 @@ compiles them to machine code. The time of the same program without the decision
 timed, and the check says so.
 
 Each event of a golden trace is timed alone, in the state that the flow has then. The mean is over the events of a type. All
-repetitions see the same clock, so catching up after a silence counts once. FDCC decides at each ACK here.
+repetitions see the same clock, so catching up after a silence counts once. An algorithm that decides once a period does so at
+each ACK here.
 """
 
 from __future__ import annotations
@@ -17,16 +18,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dc_gym.base import methods
 from dc_gym.base.checks import Check
 from dc_gym.base.files import scratch
 from dc_gym.ctrl.nic import algorithms, golden, kernels
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.golden import TYPES, Step
-from dc_gym.nets import nic_kind
 
-TREE, TREE_NS = "rlcc-tree", 500
 REPEAT, EVENTS = 20_000, 60
-DECIDING = {name: {"period": 0} for name in nic_kind.added()}
+DECIDING = {"period": 0}
 """Parameters with which an algorithm decides at each repetition of an event, though no time has passed since the last."""
 NATIVE, USERSPACE = "this kernel's JIT", "userspace, not BPF"
 
@@ -76,7 +76,8 @@ def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> 
 
 
 def _values(algorithm: Algorithm) -> Mapping[str, int]:
-    return {**golden.values_of(algorithm, ""), **DECIDING.get(algorithm.name, {})}
+    values = golden.values_of(algorithm, "")
+    return {**values, **{name: value for name, value in DECIDING.items() if name in values}}
 
 
 def _native(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> dict[str, float]:
@@ -101,7 +102,8 @@ def _userspace(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) 
 def _check(cost: AlgorithmCost) -> Check:
     times = ", ".join(f"{name} {took_ns:.0f}" for name, took_ns in cost.times_ns.items())
     size = f"{cost.instructions} instructions, {4 * cost.algorithm.state_words} bytes a flow, verifier {cost.verified:,}"
-    bounded = cost.algorithm.name == TREE
-    asked = f"< {TREE_NS} ns" if bounded else "reported"
-    good = cost.worst_ns < TREE_NS or not bounded
+    policies = methods.nic_policies().values()
+    bound_ns = next((each.bound_ns for each in policies if each.algorithm == cost.algorithm.name), None)
+    asked = "reported" if bound_ns is None else f"< {bound_ns} ns"
+    good = bound_ns is None or cost.worst_ns < bound_ns
     return Check(cost.algorithm.name, asked, f"{times} ns ({cost.how}); {size}", good)

@@ -13,12 +13,11 @@ from pathlib import Path
 from dc_gym.base import bounded
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.package import PACKAGE
+from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import contract
 from dc_gym.ctrl.nic.algorithm import Algorithm, describe
 
 SOURCES = Path(__file__).resolve().parent
-ANY_FOLDER = SOURCES / "algorithms" / "none"
-"""The folder of one of dc-gym's algorithms, from which the relative includes of a copy of any of them hold."""
 DAEMON = PACKAGE / "daemon"
 DRIVERS = PACKAGE / "kernel" / "drivers"
 RUNNER_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror")
@@ -74,7 +73,7 @@ def check_contract(header: Path, folder: Path) -> None:
         files = product.with_suffix(".d")
         options = [*flags, *ALONE_FLAGS, "-MMD", "-MF", str(files), *_algorithm(header), "-c", "-o", str(product)]
         _compile(compiler, header, [*options, str(SOURCES / "ccalone.c")])
-        contract.check(header, product, files, (SOURCES, DRIVERS))
+        contract.check(header, product, files, (SOURCES, DRIVERS, *_folders()))
 
 
 def compile_object(header: Path, out: Path) -> None:
@@ -102,8 +101,17 @@ def _key(header: Path) -> tuple[Path, bytes]:
 
 
 def _algorithm(header: Path) -> list[str]:
-    """Returns the flags for a header in another folder. With them it includes cc.h and dc-gym's headers as a header here does."""
-    return [f'-DCC_ALGORITHM="{header.resolve()}"', f"-I{SOURCES}", f"-I{ANY_FOLDER}", f"-I{DRIVERS}"]
+    """Returns the flags for a header in another folder. With them it includes cc.h and dc-gym's headers as a header here does.
+
+    Among them is a folder of an algorithm of the core and of each method, from which relative includes of a copy hold.
+    """
+    includes = (SOURCES, *_folders().values(), DRIVERS)
+    return [f'-DCC_ALGORITHM="{header.resolve()}"', *(f"-I{folder}" for folder in includes)]
+
+
+def _folders() -> dict[Path, Path]:
+    """Returns the folders with folders of algorithms, each with one of these."""
+    return {folder.parent: folder for folder in controllers.nic_folders().values()}
 
 
 def _compile(compiler: str, header: Path, flags: list[str]) -> None:

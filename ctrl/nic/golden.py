@@ -295,11 +295,11 @@ def compare_with_reference(
     """Compares a trace's decisions with the algorithm's reference, within its bound."""
     reference = reference_of(name)
     assert reference is not None, f"{name} has none"
-    make = reference.make
     if isinstance(reference, NicKindReference):
-        make = partial(make, states=iter([each.state for each in made]))
+        assert reference.make is not None, f"{name} has none"
+        of_kind = partial(reference.make, states=iter([each.state for each in made]))
     try:
-        said = references(values, steps, make)
+        said = references(values, steps, of_kind if isinstance(reference, NicKindReference) else reference.make)
     except TestbedError as error:
         return Distance(len(made), 0.0, 0.0, str(error))
     return distance(reference.bound, steps, made, said)

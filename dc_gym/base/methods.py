@@ -17,6 +17,7 @@ from dc_gym.base.package import PACKAGE
 
 __all__ = [
     *("Method", "MethodBench", "MethodCurve", "MethodNicPolicy", "MethodPolicy", "MethodPolicyFile", "MethodReward"),
+    "MethodTrainer",
     "by_name",
 ]
 
@@ -52,14 +53,31 @@ class MethodPolicyFile(NamedTuple):
 
 
 class MethodNicPolicy(NamedTuple):
-    """A kind of policies for NICs that a method adds. Its name is that of the algorithm of the NICs that runs it."""
+    """A kind of policies for NICs that a method adds."""
 
+    algorithm: str
+    """The name of the NICs' algorithm that runs it."""
     number: int
     """The number of the kind in a table: POLICY_... of ctrl/nic/policy.h."""
     kind: Callable[[], Any]
     """Returns the kind, a NicKind of dc_gym/nets/nic_kind.py."""
     reference: Callable[[], Any]
-    """Returns the algorithm's reference, a NicKindReference of dc_gym/nets/nic_kind.py."""
+    """Returns what the algorithm is compared with, a NicKindReference of dc_gym/nets/nic_kind.py."""
+    shared: bool = False
+    """True if algorithms from outside, which have a table, may run such policies, too."""
+    bound_ns: int | None = None
+    """The time that a decision may take in `dcgym bench nic-cost`. None: it is only reported."""
+
+
+class MethodTrainer(NamedTuple):
+    """A training that a method adds to `dcgym train`. Its name is a value of --agents."""
+
+    help: str
+    """The words for who is an agent, in the help of --agents. It needs no SPEC."""
+    example: str
+    """A command line."""
+    main: Callable[[Any, Any], int]
+    """`main(args, progress)` does what the command does."""
 
 
 class MethodCurve(NamedTuple):
@@ -98,10 +116,12 @@ class Method(NamedTuple):
     rewards: Mapping[str, MethodReward] = NOTHING
     policy_files: Mapping[str, MethodPolicyFile] = NOTHING
     nic_policies: Mapping[str, MethodNicPolicy] = NOTHING
+    trainers: Mapping[str, MethodTrainer] = NOTHING
 
     def acts_in(self, names: set[str]) -> bool:
         """Returns whether one of these names, which a spec gives, is a policy, a reward or an algorithm of the method."""
-        return not names.isdisjoint({*self.policies, *self.rewards, *self.nic_policies})
+        algorithms = (each.algorithm for each in self.nic_policies.values())
+        return not names.isdisjoint({*self.policies, *self.rewards, *algorithms})
 
 
 @cache
@@ -109,3 +129,13 @@ def by_name() -> Mapping[str, Method]:
     """Returns the methods by the names of their folders, in the order of the names."""
     names = sorted(path.parent.name for path in PACKAGE.glob("methods/*/method.py"))
     return {name: import_module(f"dc_gym.methods.{name}.method").METHOD for name in names}
+
+
+def nic_policies() -> Mapping[str, MethodNicPolicy]:
+    """Returns the kinds of policies for NICs by name."""
+    return {kind: each for method in by_name().values() for kind, each in method.nic_policies.items()}
+
+
+def trainers() -> Mapping[str, MethodTrainer]:
+    """Returns the trainings of methods by name."""
+    return {name: each for method in by_name().values() for name, each in method.trainers.items()}

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from dc_gym.base import methods
 from dc_gym.base.checks import Check, all_good, show
 from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.files import scratch
@@ -20,8 +21,7 @@ from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.algorithms import ResolvedParameters
 from dc_gym.ctrl.nic.golden import RunnerDecision
 from dc_gym.ctrl.nic.reference import FloatReference
-from dc_gym.methods.rlcc.offline import cells
-from dc_gym.nets import nic_kind, nic_policy
+from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_kind import NicKindReference
 from dc_gym.nets.nic_policy import NicPolicy
 
@@ -64,8 +64,7 @@ class AlgorithmCheck:
         if self._reference is not None:
             yield self._held(self._reference)
         if self._policy and self._made:
-            reference = nic_kind.reference_of(self._policy.kind)
-            yield self._held_to_policy(self._policy) if reference is None else self._held_to_kind(self._policy, reference)
+            yield self._held_to_policy(self._policy)
         if not no_kernel:
             yield from self._in_kernel(kernels.run_here if here else kernels.run_in_lab)
 
@@ -100,19 +99,13 @@ class AlgorithmCheck:
         asked = f"rates within {bound.rate:g} / 2^20" + (f" or {bound.relative:.2%}" if bound.relative else "")
         return Check("float reference", asked, broken[0] if broken else measured, bool(found) and not broken)
 
-    def _held_to_kind(self, policy: NicPolicy, reference: NicKindReference) -> Check:
-        """Compares each output of a policy of a method's kind with that in floats, for the same inputs and memory."""
-        bound = reference.output_bound
-        count, most, wrong = reference.distances(policy, ([row.state for row in made] for made in self._made.values()))
-        words = f"{count:,} decisions: {most:.5f}; {wrong} differ from the integers in Python"
-        return Check("policy in floats", f"outputs within {bound}", words, most < bound and not wrong)
-
     def _held_to_policy(self, policy: NicPolicy) -> Check:
-        """Compares each action of an RL-CC algorithm with that of its policy in floats, for the same inputs."""
-        found = [cells.distance(policy, self._traces[kind], made) for kind, made in self._made.items()]
-        bound, most = cells.BOUNDS[policy.kind], max(each[1] for each in found)
-        words = f"{sum(each[0] for each in found):,} decisions: {most:.5f}"
-        return Check("policy in floats", f"actions within {bound}", words, most < bound)
+        """Compares each output of a policy with that in floats, for the same inputs and memory."""
+        reference: NicKindReference = methods.nic_policies()[policy.kind].reference()
+        bound = reference.output_bound
+        count, most, wrong = reference.distances(policy, ((self._traces[kind], made) for kind, made in self._made.items()))
+        words = f"{count:,} decisions: {most:.5f}" + ("" if wrong is None else f"; {wrong} differ from the integers in Python")
+        return Check("policy in floats", f"{reference.outputs} within {bound}", words, most < bound and not wrong)
 
     def _in_kernel(self, kernel: kernels.Kernel) -> Iterator[Check]:
         """Verifies it as part of the NIC, counts its instructions alone, and runs it."""

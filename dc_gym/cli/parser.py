@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym import __version__
-from dc_gym.base import spelling
+from dc_gym.base import methods, spelling
 from dc_gym.base.command import add_command
 from dc_gym.cli import arguments
 
@@ -281,9 +281,10 @@ def _add_attach(commands: Any) -> None:
 def _add_train(commands: Any) -> None:
     summary = "train a policy in labs with RLlib (extra `rl`); again with --resume, it goes on where it stopped"
     example = "dcgym train examples/dumbbell.toml --algo PPO --steps 200000 --out results/ppo"
-    example += "\n  dcgym train --agents flows --algo PPO --steps 250000 --out results/flows"
+    trainers = methods.trainers()
+    example += "".join(f"\n  {each.example}" for each in trainers.values())
     parser = _add(commands, "train", summary, example, _delegate("dc_gym.cli.train"))
-    _add_spec(parser, f"{SPEC}; none with --agents flows", optional=True)
+    _add_spec(parser, "; none with --agents ".join((SPEC, *trainers)), optional=True)
     algo = "PPO, APPO, SAC, DQN, DDPG, TD3, REINFORCE, or your own as module:Class or file.py:Class"
     parser.add_argument("--algo", default="PPO", metavar="NAME", help=f"{algo} (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the training")
@@ -298,9 +299,9 @@ def _add_train(commands: Any) -> None:
         ("levels", "discrete actions: so many allocations, the same for all hosts"),
     ):
         parser.add_argument(f"--{name}", type=arguments.count, metavar="N", help=what)
-    who = "one for the network, each host, switch or port where something is set, or each flow of RL-CC's fluid model, without"
-    who += " SPEC (default: agent.agents of SPEC)"
-    parser.add_argument("--agents", choices=("central", "hosts", "switches", "ports", "flows"), help=who)
+    choices = ("central", "hosts", "switches", "ports", *trainers)
+    who = ["one for the network, each host, switch or port where something is set", *(each.help for each in trainers.values())]
+    parser.add_argument("--agents", choices=choices, help=", or ".join(who) + " (default: agent.agents of SPEC)")
     whose = "of many agents: one policy for all of them, or each its own (default: shared)"
     parser.add_argument("--policies", choices=("shared", "own"), help=whose)
     evaluate = "evaluate on these specs, too: the same network and agent, other traffic"
@@ -514,8 +515,6 @@ METHOD = "train, distil, explain and export the policies of a learned method"
 
 
 def _add_method(commands: Any) -> None:
-    from dc_gym.base import methods
-
     found = methods.by_name()
     parser = add_command(commands, "method", METHOD, "\n  ".join(each.example for each in found.values()))
     names = parser.add_subparsers(metavar="METHOD", required=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dc_gym.nets.decision import Floats
+from dc_gym.nets.fixed_point import Floats
 
 DECAYS = (0.9, 0.999)
 EPSILON = 1e-8

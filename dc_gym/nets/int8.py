@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks with 8-bit weights, as int8.h runs them: rows of a table, look-up tables, and RL-CC's 4-12-12-1 network.
+"""Networks with 8-bit weights, as int8.h runs them: rows of a table, and look-up tables.
 
 Each row of weights has a scale of its own, an integer in units of 2^-20. Inputs and activations stay in Q16, because an error in
 8 bits would have steps of most of a target. A constant is added to the inputs so that they are never negative; the row's start
@@ -15,39 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.nets.decision import MAX_ACTION, Q16, Floats, action
-from dc_gym.nets.mlp import SHAPES, Mlp
+from dc_gym.nets.fixed_point import Q16, Floats
 
 Integers = npt.NDArray[np.int64]
 MAX_LEVEL, SCALE_BITS, ROW_HEAD = 127, 20, 3
 INPUT_OFFSET = 1 << 23
 """The constant added to a network's inputs (POLICY_INT8_INPUT): 128 in Q16. Errors are clipped below 128."""
 MAX_INPUT = 128.0
-ACTION_OFFSETS = np.array([1, 0, 1, 0]) * Q16
-"""Offsets of the inputs: a context stores actions less 1."""
 MAX_ACTIVATION = 65536.0
 """The largest Q16 activation that a word can hold."""
 REACH, POINTS, STEP_BITS = 1 << 18, 256, 11
-
-
-class Mlp8(Mlp):
-    """RL-CC's network; the NIC gets its weights in 8 bits."""
-
-    __slots__ = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_activations([(weight, np.zeros(1)) for weight in self.weights[:2]], (MAX_ACTION, MAX_INPUT) * 2)
-
-    def packed_bytes(self) -> int:
-        """Returns the bytes needed on a NIC: one per weight, four per row's scale, two per point of the action table."""
-        return sum(weight.size for weight in self.weights) + 4 * sum(len(weight) for weight in self.weights) + 2 * (POINTS + 1)
-
-    def table_body(self) -> list[int]:
-        """Returns the body of its table."""
-        first, second, third = ((weight, np.zeros(len(weight))) for weight in self.weights)
-        rows = [*row_words(*first, INPUT_OFFSET - ACTION_OFFSETS), *row_words(*second), *row_words(*third)]
-        return [*rows, *lookup_table(action_table)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +93,6 @@ def relu(sums: Integers) -> Integers:
     return np.maximum(sums, 0)
 
 
-def action_table(sums: Floats) -> Floats:
-    """Returns the action less 1 in Q16, for a network's last sum."""
-    return np.asarray((action(np.tanh(sums)) - 1.0) * Q16)
-
-
 def check_activations(layers: Sequence[Sequence[Floats]], inputs: Sequence[float]) -> None:
     """Raises AgentError if an activation of these layers can exceed what a word holds, for inputs within these bounds."""
     most = np.asarray(inputs)
@@ -128,11 +100,3 @@ def check_activations(layers: Sequence[Sequence[Floats]], inputs: Sequence[float
         most = np.abs(weight) @ most + np.abs(bias)
         if most.max() >= MAX_ACTIVATION:
             raise AgentError(f"a layer can reach {most.max():.3g}, a NIC's words {MAX_ACTIVATION:g}; train with smaller weights")
-
-
-def integer_actions(body: Integers, inputs_q16: Integers) -> Integers:
-    """Returns actions Q16 from the body of an Mlp8's table for inputs [rows, 4] in Q16, bit for bit as in rlcc-mlp8.h."""
-    table, x = TableReader(body), inputs_q16 + (INPUT_OFFSET - ACTION_OFFSETS)
-    for outputs, inputs in SHAPES[:-1]:
-        x = relu(table.rows(outputs, inputs).sums(x))
-    return Q16 + look_up(table.rows(*SHAPES[-1]).sums(x)[:, 0], table.look_up())

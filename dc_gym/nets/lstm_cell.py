@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.nets.decision import Q16, Floats
+from dc_gym.nets.fixed_point import Q16, Floats
 from dc_gym.nets.int8 import Integers, QuantizedLayer, look_up, row_words
 
 CELLS = 16

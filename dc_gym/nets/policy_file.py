@@ -28,7 +28,7 @@ from dc_gym.base.spelling import unknown
 FORMAT, VERSION = "dcgym-policy", 2
 GUIDE = "docs/policy-file.md says what a policy file is"
 NIC, AGENT = "a NIC", "an agent"
-OWNERS = {"tree": NIC, "mlp": NIC, "mlp8": NIC, "lstm": NIC, "dense": AGENT}
+OWNERS = {"dense": AGENT}
 """The owner of each kind of payload that is no method's."""
 RUN = {NIC: "--set controller={algorithm} --set nic.policy={path}", AGENT: "--set controller={path}"}
 """The options of `dcgym run` for a policy file of these owners."""
@@ -37,8 +37,9 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 def nic_algorithm(kind: str) -> str:
-    """Returns the algorithm that comes with dc-gym and runs policies of this kind; a method's has the name of the kind."""
-    return f"rlcc-{kind}" if kind in OWNERS else kind
+    """Returns the algorithm that comes with dc-gym and runs policies of this kind. A kind that is not for NICs has none: ""."""
+    found = methods.nic_policies().get(kind)
+    return "" if found is None else found.algorithm
 
 
 def _kinds() -> dict[str, tuple[str, str]]:

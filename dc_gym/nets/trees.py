@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Oblivious trees of depth 4, RL-CC's form of a policy on a NIC (sec. V): their evaluation, conversion to integers, and fit.
-
-`Trees` are RL-CC's, over four inputs. A method may have others.
+"""Oblivious trees of depth 4, a form of a policy on a NIC (RL-CC, sec. V): their evaluation, conversion to integers, and fit.
 
 All nodes of a level compare the same input with the same border. So a tree is four compares, which give a four-bit leaf number.
 The fit chooses the best border of each next level greedily, as boosting does. Then it refits the leaves of all trees.
@@ -17,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.nets.decision import MAX_ACTION, Q16, Floats
+from dc_gym.nets.fixed_point import Q16, Floats
 
 Integers = npt.NDArray[np.int64]
 DEPTH, LEAVES, MAX_TREES = 4, 16, 64
@@ -30,6 +28,8 @@ LAST_PASSES = 20
 class ObliviousTrees:
     """A sum of trees, clipped to a range."""
 
+    KIND: ClassVar[str]
+    """The name of the kind of policies."""
     AT_ZERO: ClassVar[tuple[float, ...]]
     """The value of each input for which the NIC's context stores 0. Their count, a power of two, is that of the inputs."""
     RANGE: ClassVar[tuple[float, float]]
@@ -115,25 +115,12 @@ class ObliviousTrees:
         return cls(chosen[..., 0], borders, np.round(np.array(leaves) * 2.0**24) / 2.0**24, round(bias * 2.0**24) / 2.0**24)
 
 
-@dataclass(frozen=True, slots=True)
-class Trees(ObliviousTrees):
-    """RL-CC's trees. Inputs are [..., 4] in the order of decision.INPUTS; actions are stored less 1. The output is the action."""
-
-    AT_ZERO: ClassVar[tuple[float, ...]] = (1.0, 0.0, 1.0, 0.0)
-    RANGE: ClassVar[tuple[float, float]] = (1.0 / MAX_ACTION, MAX_ACTION)
-
-
 def leaf_of(inputs: npt.NDArray[Any], which: Integers, borders: npt.NDArray[Any]) -> Integers:
     """Returns the leaf's number in a tree, for inputs [..., inputs]."""
     leaf = np.zeros(inputs.shape[:-1], np.int64)
     for level in range(DEPTH):
         leaf |= (inputs[..., which[level]] > borders[level]).astype(np.int64) << level
     return leaf
-
-
-def integer_actions(body: npt.ArrayLike, bias: int, inputs_q16: npt.ArrayLike) -> Integers:
-    """Returns actions Q16 from a table's body for inputs [rows, 4] in Q16, bit for bit as rlcc-tree.h computes them."""
-    return np.asarray(np.clip(integer_sums(body, bias, np.asarray(inputs_q16, np.int64) - [Q16, 0, Q16, 0]), 54613, 78643))
 
 
 def integer_sums(body: npt.ArrayLike, bias: int, stored_q16: npt.ArrayLike) -> Integers:

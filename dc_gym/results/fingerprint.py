@@ -19,6 +19,7 @@ from pathlib import Path
 
 from dc_gym.base import behaviour, methods
 from dc_gym.base.package import PACKAGE
+from dc_gym.ctrl import controllers
 from dc_gym.kernel import cache as caches
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.openvswitch import OpenVSwitch
@@ -44,7 +45,6 @@ GUEST = (
     "traffic/matrices/*/*.csv",
     "traffic/flow_sizes/*.txt",
     "nets/*.py",
-    "nets/policies/*.npz",
     "ctrl/*.py",
     "ctrl/*.toml",
     "ctrl/actuators/*.py",
@@ -69,8 +69,8 @@ GUEST = (
 """The sources of what runs in the lab, makes its input and reads its output. Plots and the command line are not part of it."""
 AGENTS = ("run/agent/*.py", "learn/*.py", "learn/native/*.py", "learn/native/*.[ch]")
 """Source files that runs with an agent depend on, besides GUEST."""
-METHOD = ("*.py", "*.npz")
-"""Source files in the folder of a method that runs depend on which name one of its parts. Its training lies in folders below."""
+METHOD = ("*.py", "*.npz", "nic/*.h", "nic/*/*.h", "nic/*/*.toml")
+"""Source files in the folder of a method that runs depend on which name one of its parts. Its training lies in other folders."""
 LEFT_OUT = (
     *("base/checks.py", "base/progress.py", "base/readable.py", "base/spelling.py", "base/tensorboard.py"),
     *("base/terminal.py", "results/metrics/names.py", "notebook.py", "results/divergence.py", "results/learning_curve.py"),
@@ -110,10 +110,11 @@ def _acting_parts(spec: Spec) -> tuple[str, ...]:
 
 def _methods_in(spec: Spec) -> tuple[str, ...]:
     """Returns the methods of which the spec names a part."""
-    named = {spec.controller.name}
+    named, folder = {spec.controller.name}, controllers.nic_folders().get(spec.controller.name, Path())
     if spec.controller.policy is not None:
         named |= {str(spec.controller.policy), *re.findall(r"\w+", spec.agent.reward)}
-    return tuple(name for name, each in methods.by_name().items() if each.acts_in(named))
+    whose = folder.parts[-4:-2]
+    return tuple(name for name, each in methods.by_name().items() if each.acts_in(named) or whose == ("methods", name))
 
 
 def programs() -> str:

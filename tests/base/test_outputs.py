@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -137,34 +136,3 @@ def test_a_record_of_golden_digests_leaves_that_of_another_environment(tmp_path:
     assert golden.record(here, place) == place == golden.record(here, place)
     assert golden.record(there, place) == tmp_path / "unknown-2.json"
     assert json.loads(place.read_text())["outside"] == {"linux": "here"}
-
-
-def test_policies_replace_only_those_of_the_same_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dc_gym.methods.rlcc.offline import record_policies
-    from dc_gym.nets import nic_policy
-
-    monkeypatch.setattr(record_policies, "policies", cache(record_policies.policies))  # made once, written thrice
-    ours = nic_policy.shipped("rlcc-mlp").read_bytes()
-    copied, out = tmp_path / "net.npz", tmp_path / "out.npz"
-    copied.write_bytes(ours)
-    words = ["method", "rlcc", "distil", str(copied), "--out"]
-    assert main.main([*words, str(copied)]) == 2 and copied.read_bytes() == ours, "least of all the network itself"
-    out.write_bytes(CAT)
-    assert main.main([*words, str(out)]) == 2 and out.read_bytes() == CAT
-    fit = ["method", "rlcc", "rebuild", "--out", str(tmp_path / "fit")]
-    assert main.main(fit) == 0 == main.main(fit)
-    made = sorted((tmp_path / "fit").iterdir())
-    made[0].write_bytes(CAT)
-    assert main.main(fit) == 2 and made[0].read_bytes() == CAT
-    assert main.main([*fit, "--force"]) == 0
-
-
-def test_a_deployment_is_of_one_policy(tmp_path: Path) -> None:
-    folder, words = tmp_path / "mine", ["method", "rlcc", "export", "rlcc-tree", "--no-run", "--out"]
-    assert main.main([*words, str(folder)]) == 0 == main.main([*words, str(folder)])
-    words[3] = "rlcc-mlp"
-    assert main.main([*words, str(folder)]) == 2
-    assert main.main([*words, str(folder), "--force"]) == 0
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "thesis.tex").write_text("x")
-    assert main.main([*words, str(tmp_path / "other")]) == 2

@@ -24,10 +24,9 @@ from rich.console import Console
 
 from dc_gym import __version__
 from dc_gym.base import progress
-from dc_gym.base.errors import AgentError, KernelError, LabError, UsageError
+from dc_gym.base.errors import KernelError, LabError, UsageError
 from dc_gym.cli import main, parser, run
 from dc_gym.learn.rllib import settings
-from dc_gym.methods.rlcc.offline.flows import FlowsConfig
 from dc_gym.results import results
 
 SPEC = """
@@ -288,8 +287,6 @@ def test_an_unknown_key_of_a_training_is_one_line_with_the_nearest_name(tmp_path
     (tmp_path / "train.toml").write_text("[run]\nkeep_checkpoint = 5\n")
     with pytest.raises(UsageError, match=r"\[run\] keep_checkpoint is unknown; did you mean keep_checkpoints\?$"):
         settings.read(tmp_path / "train.toml", "PPO", {})
-    with pytest.raises(AgentError, match=r"FlowsConfig: flow is unknown; did you mean flows\?$"):
-        FlowsConfig.of({"flow": (2,)})
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -27,7 +27,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the files that are fingerprinted, and of those that programs and the cable module are built of."""
-    for pattern in (*fingerprint.GUEST, *fingerprint.AGENTS, "methods/*/*", "methods/*/*/*", *SOURCES):
+    for pattern in (*fingerprint.GUEST, *fingerprint.AGENTS, "methods/*/*", "methods/*/*/*", "methods/*/*/*/*", *SOURCES):
         for path in filter(Path.is_file, fingerprint.PACKAGE.glob(pattern)):
             copy = tmp_path / path.relative_to(fingerprint.PACKAGE)
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -215,7 +215,7 @@ def test_everything_that_decides_what_runs_is_in_the_fingerprint(names: tuple[st
 
 def test_the_closure_of_agents_has_what_acts() -> None:
     imported = closure(ROOTS["AGENTS"])
-    for name in ("run/agent/driver.py", "run/agent/policies.py", "run/agent/observation.py", "nets/mlp.py", "base/npz.py"):
+    for name in ("run/agent/driver.py", "run/agent/policies.py", "run/agent/observation.py", "nets/agent_policy.py"):
         assert fingerprint.PACKAGE / name in imported
 
 
@@ -233,7 +233,8 @@ def test_what_is_imported_while_a_plan_is_made_and_an_agent_is_built_is_in_the_f
 
 def test_every_data_file_and_every_source_of_a_program_is_in_the_fingerprint() -> None:
     here = fingerprint.PACKAGE
-    covered = set(fingerprint.files((*fingerprint.GUEST, *fingerprint.AGENTS)))
+    of_methods = (f"methods/*/{pattern}" for pattern in fingerprint.METHOD)
+    covered = set(fingerprint.files((*fingerprint.GUEST, *fingerprint.AGENTS, *of_methods)))
     data = {
         Path(folder, name)
         for top in ("traffic", "topologies", "spec")

@@ -20,15 +20,15 @@ import pytest
 from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import NicEvent, NicFlow
-from dc_gym.methods.rlcc.offline import bottleneck
+from dc_gym.methods.rlcc import fluid
+from dc_gym.methods.rlcc.offline import bottleneck, theory
 from dc_gym.methods.rlcc.offline.bottleneck import FRAME_BYTES, LINE_BPS, PAYLOAD_SHARE, SHORT_BUFFER_BYTES, BottleneckRun
-from dc_gym.nets import fluid, nic_policy
+from dc_gym.nets import nic_policy
 from dc_gym.results.tables import NIC_EVENTS
 from dc_gym.run.plan import nics
 from dc_gym.run.plan.experiment import Experiment
 from dc_gym.run.sweep import runs
 from dc_gym.spec import load
-from dc_gym.study import theory
 
 pytestmark = pytest.mark.lab
 CHANCE_BYTES = 2500

@@ -11,10 +11,11 @@ from functools import partial
 from typing import Any
 
 from dc_gym.benchmarks.studies.learning.common import AfterTraining, Method
+from dc_gym.methods.rlcc.offline import theory
 from dc_gym.methods.rlcc.offline.bottleneck import BASE_NS, BUFFER_BYTES, LINE_BPS, PAYLOAD_SHARE, START_GAP_S
 from dc_gym.methods.rlcc.offline.on_lab import USUAL
 from dc_gym.results.results import Result, number
-from dc_gym.study import Claim, Criterion, Measure, Study, Variant, between, collect, less_than, more_than, series, theory
+from dc_gym.study import Claim, Criterion, Measure, Study, Variant, between, collect, less_than, more_than, series
 
 SENDERS = 8
 SETTLED_MS = {2: 400, 8: 400, 32: 600, 128: 1000}

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from dc_gym.benchmarks.studies.learning import rlcc
 from dc_gym.benchmarks.studies.learning.rlcc import GOODPUT, INFLATION, name
-from dc_gym.methods.rlcc.offline import distil
+from dc_gym.methods.rlcc.offline import distil, theory
 from dc_gym.methods.rlcc.offline.bottleneck import SHORT_BUFFER_BYTES
 from dc_gym.methods.rlcc.offline.distil import Distillation
 from dc_gym.nets import nic_policy
-from dc_gym.study import Claim, Evidence, Measure, Study, Variant, between, theory
+from dc_gym.study import Claim, Evidence, Measure, Study, Variant, between
 from dc_gym.study.model import Files
 
 NETWORK, TREES = "network", (10, 20, 40)

@@ -24,10 +24,10 @@ import numpy as np
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
+from dc_gym.methods.rlcc.decision import Scaling
 from dc_gym.methods.rlcc.offline import closed_loop
 from dc_gym.methods.rlcc.offline.flows import FlowsConfig
 from dc_gym.methods.rlcc.offline.train import CURVE_CSV
-from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.results import fingerprint
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Track, bounded, collect, series, trainings

@@ -24,11 +24,15 @@ from dc_gym.base.units import FRAME_BYTES
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.benchmarks.studies.rl_cc.common import OWN, WINDOW, name, of_setup
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.nets import fluid, nic_policy
-from dc_gym.nets.decision import Q16
-from dc_gym.study import Claim, Criterion, Evidence, Outcome, Variant, below, bounded, series, theory
+from dc_gym.methods.rlcc import fluid
+from dc_gym.methods.rlcc.decision import Scaling
+from dc_gym.methods.rlcc.offline import theory
+from dc_gym.methods.rlcc.offline.theory import Root
+from dc_gym.nets import nic_policy
+from dc_gym.nets.fixed_point import Q16
+from dc_gym.study import Claim, Criterion, Evidence, Outcome, Variant, below, bounded, series
 from dc_gym.study.scaled import LINE_BPS, MS, RunLength
-from dc_gym.study.theory import Root
+from dc_gym.study.theory import crossing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +77,8 @@ def offset() -> float:
 
 def calibrated_target() -> int:
     """Returns the target, Q16, with which the shipped policy rests at RL-CC's target. The policy's gain stays the same."""
-    return round(nic_policy.load("rlcc-tree").scaling.target * (1.0 - offset()) * Q16)
+    scaling: Scaling = nic_policy.load("rlcc-tree").scaling
+    return round(scaling.target * (1.0 - offset()) * Q16)
 
 
 @functools.cache
@@ -91,7 +96,7 @@ def swift_law(flows: float) -> float:
         added = value["fs_range"] * min(1.0, max(0.0, scaling))
         return (value["base_target"] + common.SINGLE_LINKS * value["hop"] + added) / value["reference_rtt"]
 
-    return theory.crossing(0.0, target(1e-9), lambda inflation: inflation < target(inflation), 1e-9)
+    return crossing(0.0, target(1e-9), lambda inflation: inflation < target(inflation), 1e-9)
 
 
 def length(flows: int) -> RunLength:

@@ -7,7 +7,8 @@ to count it: one per weight, so that a network of 4-12-12-1 has 204. Repetitions
 load is random.
 
 The paper's times are those of a NIC's core. So the policies' code is counted once more as instructions of RV32I, which has no
-multiplication, and of RV32IM, which has one (perf/rv32_cost.py; pip install 'dc-gym[rv32]'). Here a repetition is another trace.
+multiplication, and of RV32IM, which has one (methods/rlcc/bench/rv32_cost.py; pip install 'dc-gym[rv32]'). Here a repetition is
+another trace.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from pathlib import Path
 from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.progress import Progress
-from dc_gym.benchmarks.perf import nic_cost, rv32_cost
+from dc_gym.benchmarks.perf import nic_cost
 from dc_gym.benchmarks.perf.nic_cost import AlgorithmCost
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.ctrl.nic import kernels
+from dc_gym.methods.rlcc.bench import rv32_cost
+from dc_gym.methods.rlcc.policy import network_of
+from dc_gym.methods.rlcc.trees import Trees
 from dc_gym.nets import nic_policy
-from dc_gym.nets.trees import Trees
 from dc_gym.results.figures import kit
 from dc_gym.study import Claim, Evidence, Measure, Study, StudyOptions, Variant, below, collect, less_than
 from dc_gym.study.model import SEEDS
@@ -79,7 +82,7 @@ def rows(options: StudyOptions, progress: Progress) -> Mapping[str, Numbers]:
 def _fixed(name: str, cost: AlgorithmCost) -> dict[str, int]:
     """Returns the measures that no repetition changes."""
     file = nic_policy.load(name)
-    policy = file.rlcc
+    policy = network_of(file)
     if isinstance(policy, Trees):
         flops, comparisons, additions, size = 0, int(policy.inputs.size), len(policy.inputs), policy.packed_bytes()
     else:

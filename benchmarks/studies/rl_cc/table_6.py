@@ -13,9 +13,9 @@ from typing import Any
 
 from dc_gym.base.progress import Progress
 from dc_gym.benchmarks.studies.rl_cc import common
-from dc_gym.methods.rlcc.offline import cells
+from dc_gym.methods.rlcc.offline import cells, response
 from dc_gym.methods.rlcc.offline.cells import STATES
-from dc_gym.nets import nic_policy, response
+from dc_gym.nets import nic_policy
 from dc_gym.results.figures import kit, styles
 from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, Variant, bounded, collect, less_than, more_than
 from dc_gym.study.model import StudyOptions

@@ -2,7 +2,7 @@
 """The NIC's algorithms by name, and the values of their parameters on a line of a given rate.
 
 An algorithm is a controller with `nic=True` (controllers.py). It is either one of dc-gym, or a user's own, registered with the
-path of its header. One of dc-gym is a folder here, whose name has underscores for hyphens:
+path of its header. One of dc-gym is a folder here, or in nic/ of a method, whose name has underscores for hyphens:
 
     NAME.h         the algorithm (cc.h)
     card.toml      its Controller
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dc_gym.base.errors import MachineError, UsageError
-from dc_gym.base.package import PROGRAMS
+from dc_gym.base.package import PACKAGE, PROGRAMS
 from dc_gym.base.spelling import unknown
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic.algorithm import NIC_TIMES, SCALED, Algorithm, describe
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from dc_gym.ctrl.nic.reference import FloatReference
     from dc_gym.nets.nic_kind import NicKindReference
 
-FOLDER = Path(__file__).resolve().parent
 SCALED_FOR_BPS = 100 * 10**9
 
 
@@ -67,20 +66,21 @@ def header_of(name: str) -> Path:
         raise UsageError(unknown("NIC algorithm", name, names()))
     if not known.nic:
         raise UsageError(f"{name!r} is not a NIC algorithm; give one of: {', '.join(names())}")
-    return known.header or _folder_of(name) / f"{name}.h"
+    return known.header or (controllers.nic_folders()[name] / f"{name}.h").resolve()
 
 
 @cache
 def reference_of(name: str) -> FloatReference | NicKindReference | None:
-    """Returns the float reference of one of dc-gym's algorithms, that of a method first; None if there is none."""
+    """Returns the float reference of one of dc-gym's algorithms, that of a method's policies first; None if there is none."""
     from dc_gym.nets import nic_kind  # imports numpy
 
-    if (of_method := nic_kind.reference_of(name)) is not None:
+    if (of_method := nic_kind.reference_of(name)) is not None and of_method.make is not None:
         return of_method
-    folder = _folder_of(name)
-    if not (folder / "reference.py").is_file():
+    folder = controllers.nic_folders().get(name)
+    if folder is None or not (folder / "reference.py").is_file():
         return None
-    found: FloatReference = importlib.import_module(f"{__name__}.{folder.name}.reference").REFERENCE
+    module = ".".join(("dc_gym", *folder.relative_to(PACKAGE).parts, "reference"))
+    found: FloatReference = importlib.import_module(module).REFERENCE
     return found
 
 
@@ -146,10 +146,6 @@ def resolve_parameters(algorithm: Algorithm, preset: str, given: Mapping[str, in
     asked = chosen.nic if chosen else {}
     nic = {name: value * SCALED_FOR_BPS // line_bps if name in NIC_TIMES else value for name, value in asked.items()}
     return ResolvedParameters(chosen.name if chosen else "", line_bps, factor, values, tuple(scaled), tuple(capped), nic)
-
-
-def _folder_of(name: str) -> Path:
-    return FOLDER / name.replace("-", "_")
 
 
 def _is_nic(name: str) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dc_gym import spec as specs
-from dc_gym.base import folder_lock, ray_cluster, resume
+from dc_gym.base import folder_lock, methods, ray_cluster, resume
 from dc_gym.base.errors import LabError, UsageError
 from dc_gym.base.files import machine_errors, scratch, whole
 from dc_gym.base.progress import Progress, short_time
@@ -69,7 +69,8 @@ class TrainingRequest:
 def main(args: Namespace, progress: Progress) -> int:
     """Runs `dcgym train`."""
     if not args.spec:
-        raise UsageError("SPEC is missing; give a TOML file, or --agents flows, which needs none")
+        others = "".join(f", or --agents {name}, which needs none" for name in methods.trainers())
+        raise UsageError(f"SPEC is missing; give a TOML file{others}")
     prepare(args, progress)
     from dc_gym.learn.rllib import environment
     from dc_gym.learn.session import external

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dc_gym.base.errors import AgentError
 from dc_gym.methods.acc.q_network import QNetwork
 from dc_gym.nets import int8
-from dc_gym.nets.decision import Q16
+from dc_gym.nets.fixed_point import Q16
 from dc_gym.nets.int8 import Integers, QuantizedLayer, TableReader
 
 MOST_INPUT = 2.0

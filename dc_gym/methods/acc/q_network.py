@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.nets.mlp import outer, product
+from dc_gym.nets.products import outer, product
 
 Floats = npt.NDArray[np.floating[Any]]
 

@@ -45,7 +45,7 @@ METHOD = Method(
     add_commands=_add_commands,
     curve=MethodCurve(("episode", "flows")),
     nic_policies={
-        "fdcc": MethodNicPolicy(5, _network, _reference_of_network),
-        "fdcc-tree": MethodNicPolicy(6, _trees, _reference_of_trees),
+        "fdcc": MethodNicPolicy("fdcc", 5, _network, _reference_of_network),
+        "fdcc-tree": MethodNicPolicy("fdcc-tree", 6, _trees, _reference_of_trees),
     },
 )

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
 from dc_gym.nets import int8
-from dc_gym.nets.decision import Q16, Floats
+from dc_gym.nets.fixed_point import Q16, Floats
 from dc_gym.nets.int8 import INPUT_OFFSET, Integers, QuantizedLayer, TableReader, look_up, lookup_table, relu, row_words
 from dc_gym.nets.lstm_cell import (
     CELLS,
@@ -80,6 +81,8 @@ class Activations:
 @dataclass(frozen=True, slots=True)
 class FdccNet:
     """Weights and biases, layer by layer as in SHAPES."""
+
+    KIND: ClassVar[str] = "fdcc"
 
     weights: tuple[Floats, ...]
     history: int = MAX_HISTORY

@@ -36,7 +36,6 @@ def _tree_integers(body: Integers, bias: int, inputs_q16: Integers, memory_q16: 
 
 
 NETWORK = NicKind(
-    network=FdccNet,
     arrays=("W0", "b0", "W1", "b1", "W2", "b2"),
     read=_read_network,
     entries=_entries_of_network,
@@ -45,7 +44,6 @@ NETWORK = NicKind(
     integers=lambda body, bias, inputs_q16, memory_q16: net.integer_step(body, inputs_q16, memory_q16),
 )
 TREES = NicKind(
-    network=FdccTrees,
     read=_read_trees,
     entries=lambda network: {"observations": list(net.OBSERVATIONS)},
     describe=lambda network: f"{size_of_trees(network)}; over FDCC's {len(net.OBSERVATIONS)} observations",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dc_gym.base.errors import TestbedError
 from dc_gym.ctrl.nic.events import ACK, RTT, Decision, NicEvent, NicFlow, Telemetry, since
@@ -112,7 +112,7 @@ class Fdcc:
         import numpy as np
 
         from dc_gym.methods.fdcc import net as fdcc
-        from dc_gym.nets.decision import Q16
+        from dc_gym.nets.fixed_point import Q16
 
         words = np.array([*self._state[:INPUTS], self._state[OUTPUT_AT]], np.uint32).view(np.int32) / Q16
         allowed = np.full(INPUTS, SLACK)
@@ -139,9 +139,9 @@ def _bdp_bytes(flow: NicFlow) -> float:
     return min(MOST_WINDOW_BYTES, min(MOST_LINE_MBPS, flow.line_mbps) * flow.base_rtt_ns / 8000)
 
 
-def policy_distances(file: NicPolicy, traces: Iterable[Sequence[Sequence[int]]]) -> tuple[int, float, int]:
+def policy_distances(file: NicPolicy, traces: Iterable[tuple[Sequence[Any], Sequence[Any]]]) -> tuple[int, float, int]:
     """Returns the decisions, the largest difference and the differing ones of several traces (policy_distance)."""
-    found = [policy_distance(file, states) for states in traces]
+    found = [policy_distance(file, [row.state for row in made]) for _, made in traces]
     return sum(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
 
 
@@ -157,7 +157,7 @@ def policy_distance(file: NicPolicy, states: Sequence[Sequence[int]]) -> tuple[i
 
     from dc_gym.methods.fdcc.net import FdccNet
     from dc_gym.methods.fdcc.trees import FdccTrees
-    from dc_gym.nets.decision import Q16
+    from dc_gym.nets.fixed_point import Q16
     from dc_gym.nets.nic_policy import TablePolicy
 
     assert isinstance(file.policy, FdccNet | FdccTrees)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.methods.fdcc.net import OBSERVATIONS
-from dc_gym.nets.decision import Q16, Floats
+from dc_gym.nets.fixed_point import Q16, Floats
 from dc_gym.nets.trees import Integers, ObliviousTrees, integer_sums
 
 
@@ -18,6 +18,7 @@ from dc_gym.nets.trees import Integers, ObliviousTrees, integer_sums
 class FdccTrees(ObliviousTrees):
     """FDCC's trees. Inputs are [..., 8], those of fdcc.to_inputs. The output is o, in -1..1."""
 
+    KIND: ClassVar[str] = "fdcc-tree"
     AT_ZERO: ClassVar[tuple[float, ...]] = (0.0,) * len(OBSERVATIONS)
     RANGE: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 

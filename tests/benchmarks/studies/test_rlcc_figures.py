@@ -11,9 +11,11 @@ import pytest
 from dc_gym.base.progress import Quiet
 from dc_gym.benchmarks.studies.rl_cc import cluster, common, figure_3, figure_8, table_1, table_2, table_3, table_6
 from dc_gym.cli import main
-from dc_gym.nets import fluid, nic_policy
+from dc_gym.methods.rlcc import fluid
+from dc_gym.methods.rlcc.offline import theory
+from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import TablePolicy
-from dc_gym.study import collect, page, scaled, series, table, theory
+from dc_gym.study import collect, page, scaled, series, table
 from dc_gym.study.claims import Claim, Verdict, below, judge
 from dc_gym.study.evidence import Evidence, VariantEvidence
 from dc_gym.study.model import StudyOptions

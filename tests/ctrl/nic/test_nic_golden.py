@@ -66,15 +66,6 @@ def held_to_the_reference(held):
         assert found.decisions > 1000
 
 
-@pytest.mark.parametrize("name", ["rlcc-mlp", "rlcc-mlp8", "rlcc-lstm", "rlcc-tree"])
-def test_policies_are_held_to_their_floats_and_go_through_table_six(name, tmp_path):
-    traces = tuple(nic_golden.of(loaded(name), 1, tmp_path))
-    nic_golden.verify_policy(traces)
-    wrong = [replace(each, state=(*each.state[:4], (each.state[4] + 4000) % 2**32, *each.state[5:])) for each in traces[0].made]
-    with pytest.raises(AssertionError):
-        nic_golden.verify_policy((replace(traces[0], made=wrong), *traces[1:]))
-
-
 def test_traces_reach_what_they_are_for():
     """Traces contain zeros, wraps of the clock, silences and losses; equal arguments make equal traces."""
     algorithm = loaded("swift")
@@ -277,9 +268,7 @@ def test_three_seeds_in_every_machine(tmp_path, name):
         assert list(nic_golden.differing(kernels.run_here, made)) == []
     if (reference := nic_kind.reference_of(name)) is not None:
         count, most, wrong = nic_golden.kind_distances(made)
-        assert count > 2000 and most < reference.output_bound and wrong == 0
-    elif algorithm.table:
-        nic_golden.verify_policy(made)
+        assert count > 2000 and most < reference.output_bound and not wrong
 
 
 @pytest.mark.lab

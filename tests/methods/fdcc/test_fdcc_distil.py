@@ -19,12 +19,16 @@ from dc_gym.methods.fdcc.offline.presets import preset
 from dc_gym.methods.fdcc.scripted import scripted_network
 from dc_gym.methods.fdcc.trees import FdccTrees
 from dc_gym.nets import nic_policy
-from dc_gym.nets.decision import Q16
+from dc_gym.nets.fixed_point import Q16
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
-from dc_gym.nets.trees import Trees
+from dc_gym.nets.trees import ObliviousTrees
 
 NET = nic_policy.load("fdcc")
 QUEUE = OBSERVATIONS.index("queue")
+
+
+class TreesOfFourInputs(ObliviousTrees):
+    AT_ZERO, RANGE = (0.0,) * 4, (-1.0, 1.0)
 
 
 @pytest.fixture
@@ -145,7 +149,7 @@ def test_rl_cc_s_trees_have_four_inputs_and_fdcc_s_eight() -> None:
     parts = np.full((1, 4), 7), np.zeros((1, 4)), np.zeros((1, 16)), 0.0
     FdccTrees(*parts)
     with pytest.raises(AgentError, match="none of 0 to 3"):
-        Trees(*parts)
+        TreesOfFourInputs(*parts)
     with pytest.raises(AgentError, match="none of 0 to 7"):
         replace(FdccTrees(*parts), inputs=np.full((1, 4), 8))
 

@@ -17,7 +17,7 @@ from dc_gym.methods.fdcc.policy import NETWORK
 from dc_gym.methods.fdcc.scripted import scripted_network, scripted_policy
 from dc_gym.nets import nic_policy
 from dc_gym.nets.agent_policy import AgentPolicy
-from dc_gym.nets.decision import Q16
+from dc_gym.nets.fixed_point import Q16
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.results.tables import NIC_EVENTS
 from dc_gym.run import runner

@@ -6,10 +6,10 @@ import pytest
 
 from dc_gym.base.errors import UsageError
 from dc_gym.methods.checkpoint import NAME
+from dc_gym.methods.rlcc.decision import Scaling
 from dc_gym.methods.rlcc.offline import checkpoint
 from dc_gym.methods.rlcc.offline.gradient import Batch, Learner
 from dc_gym.methods.rlcc.offline.on_lab import LabTrainingSettings
-from dc_gym.nets.decision import Scaling
 
 DEPENDS_ON = {"settings": {"seed": 1}, "versions": {"numpy": "1"}}
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError, UsageError
+from dc_gym.methods.rlcc.mlp import SHAPES, Mlp
 from dc_gym.methods.rlcc.offline.data_path import DataPath
 from dc_gym.nets import nic_policy
-from dc_gym.nets.decision import Q16
-from dc_gym.nets.mlp import SHAPES, Mlp
+from dc_gym.nets.fixed_point import Q16
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.spec import load
 

@@ -16,7 +16,7 @@ from dc_gym.methods.rlcc.offline import boosting, distil, explain, fidelity, row
 from dc_gym.methods.rlcc.offline.distil import Distillation
 from dc_gym.methods.rlcc.offline.rows import WeightedRows
 from dc_gym.nets import nic_policy
-from dc_gym.nets.decision import Q16
+from dc_gym.nets.fixed_point import Q16
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 NET = NicPolicy.read(nic_policy.path_of("record-mlp"))

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dc_gym.cli.main import main
-from dc_gym.methods.rlcc.offline import explain
-from dc_gym.nets import nic_policy, response
+from dc_gym.methods.rlcc.offline import explain, response
+from dc_gym.methods.rlcc.trees import Trees
+from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
-from dc_gym.nets.trees import Trees
 
 PAPER = np.array(response.PAPER)
 

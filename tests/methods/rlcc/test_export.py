@@ -11,9 +11,9 @@ import pytest
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.methods.rlcc.offline import export
+from dc_gym.methods.rlcc.trees import Trees
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy
-from dc_gym.nets.trees import Trees
 from dc_gym.spec import load
 
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import ProtocolError
+from dc_gym.methods.rlcc import lstm, mlp
 from dc_gym.methods.rlcc.offline.gradient import Batch
 from dc_gym.methods.rlcc.offline.histories import RTT, Histories, inputs
-from dc_gym.nets import lstm, mlp
-from dc_gym.nets.decision import Q16
+from dc_gym.nets.fixed_point import Q16
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.run.plan.nics import STEP_DTYPE
 

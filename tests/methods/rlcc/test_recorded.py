@@ -13,7 +13,7 @@ from dc_gym.ctrl.nic.events import RTT
 from dc_gym.methods.rlcc.offline import recorded
 from dc_gym.methods.rlcc.offline.recorded import FROM_POLICY, RoundTrips
 from dc_gym.nets import nic_policy
-from dc_gym.nets.decision import Q16
+from dc_gym.nets.fixed_point import Q16
 from dc_gym.results.tables import NIC_EVENTS, TABLES
 
 

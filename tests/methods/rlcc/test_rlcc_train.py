@@ -19,12 +19,12 @@ from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
 from dc_gym.methods.episode_report import EVENTS
+from dc_gym.methods.rlcc.decision import Scaling
 from dc_gym.methods.rlcc.offline import checkpoint, on_lab, train
 from dc_gym.methods.rlcc.offline.gradient import CURVE, Batch, Learner
 from dc_gym.methods.rlcc.offline.lab_network import LabNetwork
 from dc_gym.methods.rlcc.offline.on_lab import LabTrainingSettings
 from dc_gym.methods.training_folder import open_folder
-from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 
 SMALL = LabTrainingSettings(

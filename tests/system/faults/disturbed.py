@@ -28,7 +28,6 @@ from dc_gym.base.processes import Process, children, descendants
 from dc_gym.base.terminal import STANDARD_OUTPUT
 from dc_gym.base.unfinished import is_left_over
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
-from dc_gym.methods.rlcc.offline import train
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.results.folder import ASIDE
 from dc_gym.results.results import load_result
@@ -112,8 +111,8 @@ def _train_again(spec: Path, out: Path) -> list[str]:
 
 
 def _train_digest(out: Path) -> str:
-    whole = (out / train.POLICY).exists() and (out / train.MANIFEST).exists()
-    return NicPolicy.read(out / train.POLICY).sha256() if whole else ""
+    policy, manifest = out / "policy.npz", out / "manifest.json"
+    return NicPolicy.read(policy).sha256() if policy.exists() and manifest.exists() else ""
 
 
 JOBS = (

@@ -28,7 +28,7 @@ from dc_gym.methods.acc.policy import SHIPPED, AccPolicy
 from dc_gym.methods.acc.q_int8 import IntegerQNetwork
 from dc_gym.methods.acc.queues import AccQueues, Actions, Slot
 from dc_gym.methods.acc.template import DEPLOYED
-from dc_gym.nets.decision import Q16
+from dc_gym.nets.fixed_point import Q16
 from dc_gym.topologies.ecmp import draw
 
 SOURCE = Path(__file__).resolve().parent / "acc_inference.c"

@@ -30,7 +30,7 @@ from dc_gym.methods.fdcc.offline.model_incasts import ModelIncast
 from dc_gym.methods.fdcc.offline.rollouts import Follower
 from dc_gym.methods.fdcc.trees import FdccTrees
 from dc_gym.nets import nic_policy, trees
-from dc_gym.nets.decision import Q16, Floats
+from dc_gym.nets.fixed_point import Q16, Floats
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.topologies.ecmp import draw
 

@@ -13,7 +13,7 @@ from dc_gym.methods.fdcc import net as fdcc
 from dc_gym.methods.fdcc.offline.actor import Actor, Floats32, Weights
 from dc_gym.methods.fdcc.offline.presets import FdccPreset, teacher
 from dc_gym.methods.fdcc.offline.telemetry_fluid import Incasts, Places, Signals, TelemetryFluid
-from dc_gym.nets.decision import Floats
+from dc_gym.nets.fixed_point import Floats
 
 CENTRAL = 7
 """Numbers of what critics see of a network and actors do not; the last one is the mean of all flows' latest actions."""

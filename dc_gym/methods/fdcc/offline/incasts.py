@@ -7,7 +7,7 @@ import numpy as np
 
 from dc_gym.methods.fdcc.offline.presets import FdccPreset
 from dc_gym.methods.fdcc.offline.telemetry_fluid import Incasts
-from dc_gym.nets.decision import Floats
+from dc_gym.nets.fixed_point import Floats
 
 PACKETS = (8.0, 128.0)
 """Packets in a BDP, drawn evenly by their logarithm."""

@@ -17,7 +17,7 @@ from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
 from dc_gym.methods.fdcc.net import MAX_HISTORY, SPAN
 from dc_gym.methods.fdcc.offline.telemetry_fluid import Signals
-from dc_gym.nets.decision import Floats
+from dc_gym.nets.fixed_point import Floats
 
 CONGESTED = 0.5
 """Algorithm 1: a rate and a queue that exceed the line by this part of it, and of the BDP, are punished."""

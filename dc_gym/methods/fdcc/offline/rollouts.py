@@ -14,7 +14,7 @@ from dc_gym.methods.fdcc.net import OBSERVATIONS
 from dc_gym.methods.fdcc.offline import incasts
 from dc_gym.methods.fdcc.offline.episodes import Decisions, FlowPolicy, Flows
 from dc_gym.methods.fdcc.offline.presets import FdccTrainingSettings, preset
-from dc_gym.nets.decision import Q16, Floats
+from dc_gym.nets.fixed_point import Q16, Floats
 
 TRAINING = FdccTrainingSettings()
 STAGES = TRAINING.stages

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import UsageError
-from dc_gym.nets.decision import Floats
+from dc_gym.nets.fixed_point import Floats
 
 STEPS_PER_RTT = 8
 Places = npt.NDArray[np.intp]

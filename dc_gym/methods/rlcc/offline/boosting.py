@@ -15,8 +15,9 @@ import numpy as np
 
 from dc_gym.base.errors import AgentError, MachineError
 from dc_gym.methods.rlcc.offline.rows import WeightedRows
-from dc_gym.nets.decision import Floats
-from dc_gym.nets.trees import DEPTH, LEAVES, Trees
+from dc_gym.methods.rlcc.trees import Trees
+from dc_gym.nets.fixed_point import Floats
+from dc_gym.nets.trees import DEPTH, LEAVES
 
 PARAMETERS: dict[str, Any] = {
     "loss_function": "RMSE",

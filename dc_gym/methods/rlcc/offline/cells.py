@@ -12,15 +12,19 @@ This hardly matters.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 
 import numpy as np
 
 from dc_gym.ctrl.nic.events import RTT, NicEvent, NicFlow
 from dc_gym.ctrl.nic.golden import NEW_FLOW, Q20, RunnerDecision, Step
-from dc_gym.nets import fluid, response
-from dc_gym.nets.decision import Q16, Floats, Scaling, cells
+from dc_gym.methods.rlcc import fluid
+from dc_gym.methods.rlcc.decision import Scaling, cells
+from dc_gym.methods.rlcc.offline import response
+from dc_gym.methods.rlcc.policy import network_of
+from dc_gym.nets.fixed_point import Q16, Floats
+from dc_gym.nets.nic_kind import NicKindReference
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 STATES = response.STATES
@@ -68,7 +72,7 @@ class Situation:
 def table(file: NicPolicy) -> list[TableVICell]:
     """Returns the nine cells of a policy, row by row."""
     inputs = cells(file.scaling.unit)
-    exact, integer = file.rlcc(inputs), TablePolicy(file.table())(inputs)
+    exact, integer = network_of(file)(inputs), TablePolicy(file.table())(inputs)
     return [
         TableVICell(before, now, response.PAPER[i][j], response.CELLS[i][j], float(exact[i, j]), float(integer[i, j]))
         for i, before in enumerate(STATES)
@@ -146,6 +150,14 @@ def distance(file: NicPolicy, steps: Sequence[Step], made: Sequence[RunnerDecisi
     return len(after), float(np.abs(float_actions(file, before, after) - np.array([action(row) for row in after])).max())
 
 
+def distances(
+    file: NicPolicy, traces: Iterable[tuple[Sequence[Step], Sequence[RunnerDecision]]]
+) -> tuple[int, float, int | None]:
+    """Returns the number of decisions of several traces, and the largest difference (distance)."""
+    found = [distance(file, steps, made) for steps, made in traces]
+    return sum(each[0] for each in found), max(each[1] for each in found), None
+
+
 def table_of_trace(file: NicPolicy, made: Sequence[RunnerDecision]) -> list[TableVICell]:
     """Returns the nine cells from an algorithm's decisions on `trace_of_table`. `exact` is for the inputs that these had."""
     before, after = [each.state for each in made[0::2]], [each.state for each in made[1::2]]
@@ -153,3 +165,8 @@ def table_of_trace(file: NicPolicy, made: Sequence[RunnerDecision]) -> list[Tabl
         TableVICell(cell.before, cell.now, cell.paper, cell.artifact, float(said), action(row))
         for cell, said, row in zip(table(file), float_actions(file, before, after), after, strict=True)
     ]
+
+
+REFERENCES = {
+    kind: NicKindReference(output_bound=bound, distances=distances, outputs="actions") for kind, bound in BOUNDS.items()
+}

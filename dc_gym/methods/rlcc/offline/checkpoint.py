@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.methods.checkpoint import CURVE, CheckpointFormat
+from dc_gym.methods.rlcc.decision import Scaling
 from dc_gym.methods.rlcc.offline.gradient import Learner, LearnerSettings
+from dc_gym.methods.rlcc.policy import NETWORKS
 from dc_gym.nets.adam import Adam
-from dc_gym.nets.decision import Scaling
-from dc_gym.nets.nic_policy import NETWORKS
 
 FORMAT = CheckpointFormat("dcgym-rlcc-checkpoint", 2, "--resume needs a folder that `dcgym method rlcc train --ground lab` wrote")
 

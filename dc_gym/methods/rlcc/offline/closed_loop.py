@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dc_gym.nets import fluid
-from dc_gym.nets.decision import Scaling
-from dc_gym.nets.fluid import Bottleneck
+from dc_gym.methods.rlcc import fluid
+from dc_gym.methods.rlcc.decision import Scaling
+from dc_gym.methods.rlcc.fluid import Bottleneck
 
 FLOWS = (2, 4, 8, 32, 128)
 ROUND_TRIPS, STEPS_PER_RTT = 400, 8

@@ -25,11 +25,13 @@ from dc_gym.base.files import scratch
 from dc_gym.base.outputs import require_place
 from dc_gym.base.spelling import unknown
 from dc_gym.base.terminal import say
-from dc_gym.methods.rlcc.offline import boosting, fidelity, recorded, rows
+from dc_gym.methods.rlcc.mlp import Mlp
+from dc_gym.methods.rlcc.offline import boosting, fidelity, recorded, response, rows
 from dc_gym.methods.rlcc.offline.rows import WeightedRows
-from dc_gym.nets import nic_policy, response, trees
-from dc_gym.nets.decision import Floats
-from dc_gym.nets.mlp import Mlp
+from dc_gym.methods.rlcc.policy import read_policy
+from dc_gym.methods.rlcc.trees import Trees
+from dc_gym.nets import nic_policy, trees
+from dc_gym.nets.fixed_point import Floats
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.results.results import load_result
 
@@ -91,7 +93,7 @@ def make(net: NicPolicy, how: Distillation, command: str = COMMAND) -> NicPolicy
         provenance["versions"] = {"catboost": boosting.version()}
     else:
         actions = fit_targets(network, found.inputs)
-        made = trees.Trees.fit(found.inputs, actions, found.weights, borders(net.scaling.unit), how.trees)
+        made = Trees.fit(found.inputs, actions, found.weights, borders(net.scaling.unit), how.trees)
     return NicPolicy(made, net.scaling, provenance)
 
 
@@ -164,7 +166,7 @@ def _rows(source: str, net: NicPolicy, how: Distillation) -> WeightedRows:
 
 
 def main(args: argparse.Namespace) -> int:
-    net = nic_policy.read_rlcc(nic_policy.path_of(args.net))
+    net = read_policy(nic_policy.path_of(args.net))
     how = Distillation(args.trees, args.fitter, tuple(args.sources or SOURCES), args.rows, args.near_weight, args.seed)
     same = NicPolicy(net.policy, net.scaling, provenance_of(net, COMMAND))
     require_place(args.out, nic_policy.made_alike(same), force=args.force)

@@ -19,9 +19,11 @@ import numpy as np
 from dc_gym.base.errors import UsageError
 from dc_gym.base.readable import columns
 from dc_gym.base.terminal import say
+from dc_gym.methods.rlcc import fluid
 from dc_gym.methods.rlcc.offline import cells
-from dc_gym.nets import fluid, nic_policy
-from dc_gym.nets.decision import Floats
+from dc_gym.methods.rlcc.policy import read_policy
+from dc_gym.nets import nic_policy
+from dc_gym.nets.fixed_point import Floats
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 FLOWS = (2, 8, 64, 512, 2048)
@@ -90,7 +92,7 @@ def _span(column: Floats) -> str:
 
 def main(args: argparse.Namespace) -> int:
     path = nic_policy.path_of(args.policy)
-    found = nic_policy.read_rlcc(path)
+    found = read_policy(path)
     if args.json and args.out:
         raise UsageError("--json prints one object, and --out draws; leave out one of them")
     if (args.lab or args.force) and not args.out:

@@ -22,9 +22,11 @@ from dc_gym.ctrl.nic import algorithms
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.methods.rlcc.offline import bottleneck, recorded
 from dc_gym.methods.rlcc.offline.bottleneck import BottleneckRun
+from dc_gym.methods.rlcc.policy import network_of, read_policy
+from dc_gym.methods.rlcc.trees import Trees
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import HEAD_WORDS, TABLE_WORDS, NicPolicy
-from dc_gym.nets.trees import DEPTH, Trees
+from dc_gym.nets.trees import DEPTH
 from dc_gym.results.results import Result
 from dc_gym.run.sweep import Cell, runs
 
@@ -66,7 +68,7 @@ def operations(file: NicPolicy) -> int:
 
     For trees these are compares and additions, for a network a multiplication and an addition per weight.
     """
-    policy = file.rlcc
+    policy = network_of(file)
     if isinstance(policy, Trees):
         return len(policy.inputs) * (DEPTH + 1)
     return 2 * sum(weight.size for weight in policy.weights)
@@ -74,7 +76,7 @@ def operations(file: NicPolicy) -> int:
 
 def main(args: argparse.Namespace) -> int:
     path = nic_policy.path_of(args.policy)
-    file, latency_ns = nic_policy.read_rlcc(path), parse_time_ns(args.latency, "--latency")
+    file, latency_ns = read_policy(path), parse_time_ns(args.latency, "--latency")
     if not 0 < args.flows <= MAX_FLOWS:
         raise UsageError(f"--flows {args.flows}: give 1 to {MAX_FLOWS}")
     out = args.out or Path("results") / f"export-{path.stem}"

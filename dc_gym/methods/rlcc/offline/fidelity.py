@@ -10,11 +10,13 @@ import numpy as np
 
 from dc_gym.base.readable import columns
 from dc_gym.base.terminal import say
+from dc_gym.methods.rlcc import fluid
 from dc_gym.methods.rlcc.offline import rows
-from dc_gym.nets import fluid
-from dc_gym.nets.decision import Floats
+from dc_gym.methods.rlcc.policy import network_of
+from dc_gym.methods.rlcc.trees import Trees
+from dc_gym.nets.fixed_point import Floats
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
-from dc_gym.nets.trees import DEPTH, Trees
+from dc_gym.nets.trees import DEPTH
 
 FLOWS = (2, 8, 64, 512, 2048)
 FLOOD_FLOWS, MAX_ROUND_TRIPS = 64, 10_000
@@ -64,7 +66,7 @@ def differences(net: NicPolicy, made: NicPolicy) -> list[ActionDeviation]:
 
 
 def _apart(where: str, inputs: Floats, net: NicPolicy, made: NicPolicy) -> ActionDeviation:
-    miss = TablePolicy(made.table())(inputs) - net.rlcc(inputs)
+    miss = TablePolicy(made.table())(inputs) - network_of(net)(inputs)
     return ActionDeviation(where, len(inputs), float(np.sqrt((miss * miss).mean())), float(np.abs(miss).max()))
 
 

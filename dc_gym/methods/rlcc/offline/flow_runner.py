@@ -24,10 +24,11 @@ from dc_gym.learn.rllib.algorithms.ddpg import PLACES
 from dc_gym.learn.rllib.callbacks import TOTALS
 from dc_gym.learn.rllib.environment import STREAM
 from dc_gym.learn.rllib.seeds import seed_of
+from dc_gym.methods.rlcc.decision import MAX_ACTION
 from dc_gym.methods.rlcc.offline.flows import FlowsConfig
 from dc_gym.methods.rlcc.offline.flows_rllib import FLOWS_CONFIG
 from dc_gym.methods.rlcc.offline.on_fluid import Bottlenecks
-from dc_gym.nets.decision import MAX_ACTION, Floats
+from dc_gym.nets.fixed_point import Floats
 
 Rows = dict[str, npt.NDArray[Any]]
 

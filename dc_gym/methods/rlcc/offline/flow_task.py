@@ -20,12 +20,13 @@ from dc_gym.base.spelling import hint
 from dc_gym.learn.rllib.environment import Task, register_environment
 from dc_gym.learn.rllib.evaluation import EpisodeResult
 from dc_gym.learn.rllib.settings import TrainingSettings
+from dc_gym.methods.rlcc.decision import INPUTS
 from dc_gym.methods.rlcc.offline import closed_loop
 from dc_gym.methods.rlcc.offline.flow_runner import FlowRunner, to_factors
 from dc_gym.methods.rlcc.offline.flows import FlowsConfig
 from dc_gym.methods.rlcc.offline.flows_rllib import FLOWS_CONFIG, FlowsMultiAgentEnv
 from dc_gym.nets.agent_kinds import CENTRAL
-from dc_gym.nets.decision import INPUTS, Floats
+from dc_gym.nets.fixed_point import Floats
 
 ALGORITHMS = ("PPO", "SAC", "DDPG", "TD3")
 """The algorithms that learn from pieces of episodes and have continuous actions."""

@@ -17,8 +17,9 @@ from gymnasium import spaces
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import hint
+from dc_gym.methods.rlcc.decision import MAX_ACTION, Scaling
 from dc_gym.methods.rlcc.offline.on_fluid import Bottlenecks, FluidTrainingSettings
-from dc_gym.nets.decision import MAX_ACTION, Floats, Scaling
+from dc_gym.nets.fixed_point import Floats
 
 Vector = npt.NDArray[np.float32]
 

@@ -21,11 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import UsageError
-from dc_gym.nets import lstm, mlp
+from dc_gym.methods.rlcc import lstm, mlp
+from dc_gym.methods.rlcc.decision import Scaling
+from dc_gym.methods.rlcc.lstm import Lstm
+from dc_gym.methods.rlcc.mlp import Mlp
 from dc_gym.nets.adam import Adam
-from dc_gym.nets.decision import Floats, Scaling
-from dc_gym.nets.lstm import Lstm
-from dc_gym.nets.mlp import Mlp
+from dc_gym.nets.fixed_point import Floats
 
 MAX_DELTA_LAG = 4
 RANDOM_NETWORKS: dict[str, Callable[[np.random.Generator], Mlp | Lstm]] = {"mlp": mlp.random_network, "lstm": lstm.random_network}

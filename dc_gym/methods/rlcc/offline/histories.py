@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns a lab's decisions into training data for eq. 3: what a policy saw, and the error `delta_lag` decisions on.
 
-The first words of the context that comes with each decision hold what the flow saw (ctrl/nic/rlcc.h). The memory of a policy that
+The first words of the context that comes with each decision hold what the flow saw (nic/rlcc.h). The memory of a policy that
 has one is replayed in the NIC's integers.
 """
 
@@ -17,7 +17,7 @@ from dc_gym.base.errors import ProtocolError
 from dc_gym.methods.rlcc.offline.data_path import Rows
 from dc_gym.methods.rlcc.offline.gradient import Batch
 from dc_gym.methods.rlcc.offline.recorded import one_per_flow
-from dc_gym.nets.decision import Q16, Floats
+from dc_gym.nets.fixed_point import Q16, Floats
 from dc_gym.nets.nic_policy import Integers, TablePolicy, Words
 from dc_gym.results.tables import NIC_EVENTS
 from dc_gym.run.plan.nics import LEAST_RATE, LINE_RATE, STEP_DTYPE

@@ -10,12 +10,13 @@ import numpy as np
 from dc_gym.base.bounded import sha256_of
 from dc_gym.base.errors import AgentError
 from dc_gym.base.npz import load_arrays
-from dc_gym.nets import lstm, mlp
-from dc_gym.nets.decision import Scaling
-from dc_gym.nets.int8 import Mlp8
-from dc_gym.nets.lstm import Lstm
-from dc_gym.nets.mlp import Mlp
-from dc_gym.nets.nic_policy import ARRAYS, NETWORKS, NicPolicy
+from dc_gym.methods.rlcc import lstm, mlp
+from dc_gym.methods.rlcc.decision import Scaling
+from dc_gym.methods.rlcc.lstm import Lstm
+from dc_gym.methods.rlcc.mlp import Mlp
+from dc_gym.methods.rlcc.mlp8 import Mlp8
+from dc_gym.methods.rlcc.policy import ARRAYS, NETWORKS
+from dc_gym.nets.nic_policy import NicPolicy
 
 COMMAND = "dcgym method rlcc import"
 SHAPES = {"mlp": mlp.SHAPES, "lstm": lstm.SHAPES}

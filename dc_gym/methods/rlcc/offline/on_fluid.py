@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import UsageError
+from dc_gym.methods.rlcc.decision import MIN_RATE, Scaling
 from dc_gym.methods.rlcc.offline.gradient import Batch, Learner, LearnerSettings, TrainableNetwork
-from dc_gym.nets.decision import MIN_RATE, Floats, Scaling
+from dc_gym.nets.fixed_point import Floats
 
 MIN_START_RATE = 0.02
 """The lowest starting rate. Three in ten flows begin at line rate, the others at a rate drawn log-uniformly from here to it."""

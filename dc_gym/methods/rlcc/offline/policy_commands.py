@@ -42,9 +42,9 @@ def _add_rebuild(commands: Any) -> None:
 def import_policy(args: argparse.Namespace) -> int:
     """Imports a network."""
     from dc_gym.base.outputs import require_place
+    from dc_gym.methods.rlcc.decision import Scaling
     from dc_gym.methods.rlcc.offline import importing
     from dc_gym.nets import nic_policy
-    from dc_gym.nets.decision import Scaling
 
     given = {name: getattr(args, name) for name in ("target", "beta", "gain") if getattr(args, name) is not None}
     made = importing.network(args.file, Scaling(**given))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
-from dc_gym.nets.decision import Scaling
+from dc_gym.methods.rlcc.decision import Scaling
 
 PATTERNS = ("many_to_one", "all_to_all")
 TARGET_2021 = 0.8

@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from dc_gym.methods.rlcc.offline import distil, importing, rows
+from dc_gym.methods.rlcc import mlp
+from dc_gym.methods.rlcc.decision import Scaling
+from dc_gym.methods.rlcc.mlp import Mlp
+from dc_gym.methods.rlcc.offline import distil, importing, response, rows
 from dc_gym.methods.rlcc.offline.distil import Distillation
-from dc_gym.nets import mlp, nic_policy, response
+from dc_gym.nets import nic_policy
 from dc_gym.nets.adam import Adam
-from dc_gym.nets.decision import Floats, Scaling
-from dc_gym.nets.mlp import Mlp
+from dc_gym.nets.fixed_point import Floats
 from dc_gym.nets.nic_policy import NicPolicy
 
 COMMAND = "dcgym method rlcc rebuild"

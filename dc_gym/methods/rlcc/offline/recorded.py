@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replays the decisions of a result in the NIC's own integers (ctrl/nic/rlcc.h): returns what RL-CC's flows saw and did.
+"""Replays the decisions of a result in the NIC's own integers (nic/rlcc.h): returns what RL-CC's flows saw and did.
 
 A result records for each decision the round trip and the rates before and after. Inputs and actions follow from these and from
 the run's policy, bit for bit. A replay whose rates differ from the result's is refused.
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dc_gym.base.errors import AgentError
 from dc_gym.ctrl.nic import golden
 from dc_gym.nets import nic_policy
-from dc_gym.nets.decision import Q16, Floats
+from dc_gym.nets.fixed_point import Q16, Floats
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy, Words
 from dc_gym.results.results import Result, load_result
 from dc_gym.results.tables import NIC_EVENTS

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dc_gym.nets import response
-from dc_gym.nets.decision import MAX_ACTION, Floats, Scaling
-from dc_gym.nets.fluid import Bottleneck, Fluid, Policy
+from dc_gym.methods.rlcc.decision import MAX_ACTION, Scaling
+from dc_gym.methods.rlcc.fluid import Bottleneck, Fluid, Policy
+from dc_gym.methods.rlcc.offline import response
+from dc_gym.nets.fixed_point import Floats
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 LOOPS = tuple((flows, noise) for flows in (2, 6, 16, 48, 128, 400) for noise in (0.0, 0.3))

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from dc_gym.methods.rlcc import fluid
 from dc_gym.methods.rlcc.offline import recorded
 from dc_gym.methods.rlcc.offline.bottleneck import BASE_NS, BUFFER_RTTS, BottleneckRun
-from dc_gym.nets import fluid
-from dc_gym.nets.decision import Q16, Floats
+from dc_gym.nets.fixed_point import Q16, Floats
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.results.results import Result
 from dc_gym.run.plan import nics

@@ -27,12 +27,12 @@ from dc_gym.base.progress import Progress, choose, short_time
 from dc_gym.base.terminal import say
 from dc_gym.kernel import build, openvswitch
 from dc_gym.methods.checkpoint import NAME as CHECKPOINT
+from dc_gym.methods.rlcc.decision import Scaling
 from dc_gym.methods.rlcc.offline import checkpoint, on_fluid, on_lab
 from dc_gym.methods.rlcc.offline.gradient import Learner
 from dc_gym.methods.rlcc.offline.on_lab import Labs
 from dc_gym.methods.rlcc.offline.presets import reward
 from dc_gym.methods.training_folder import open_folder
-from dc_gym.nets.decision import Scaling
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.results import fingerprint
 

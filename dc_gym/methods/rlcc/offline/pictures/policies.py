@@ -11,8 +11,10 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
 from dc_gym.base.readable import number
-from dc_gym.nets import fluid, response
-from dc_gym.nets.decision import MAX_ACTION, Floats
+from dc_gym.methods.rlcc import fluid
+from dc_gym.methods.rlcc.decision import MAX_ACTION
+from dc_gym.methods.rlcc.offline import response
+from dc_gym.nets.fixed_point import Floats
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.results.figures import kit
 

@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dc_gym.methods.rlcc.decision import MAX_ACTION
 from dc_gym.methods.rlcc.offline import scenario
 from dc_gym.methods.rlcc.offline.pictures import policies
 from dc_gym.methods.rlcc.offline.pictures.policies import LAW, OURS, PAPER
-from dc_gym.nets.decision import MAX_ACTION
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 from dc_gym.results.figures import kit
 from dc_gym.results.figures.axes import log_ticks

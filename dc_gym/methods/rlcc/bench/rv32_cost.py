@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dc_gym.benchmarks.perf import rv32
 from dc_gym.ctrl.nic import algorithms, build, golden
 from dc_gym.ctrl.nic.events import RTT
 from dc_gym.ctrl.nic.golden import EVENT_NUMBERS, RunnerDecision, Step
+from dc_gym.methods.rlcc.bench import rv32
 from dc_gym.nets import nic_policy
 
 SOURCE = Path(__file__).resolve().parent / "rv32.c"

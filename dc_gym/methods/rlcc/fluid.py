@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import UsageError
-from dc_gym.nets.decision import MIN_RATE, Floats, Scaling
+from dc_gym.methods.rlcc.decision import MIN_RATE, Scaling
+from dc_gym.nets.fixed_point import Floats
 
 
 @runtime_checkable

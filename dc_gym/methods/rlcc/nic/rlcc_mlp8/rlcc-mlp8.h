@@ -5,8 +5,8 @@
 #ifndef DCGYM_RLCC_MLP8_H
 #define DCGYM_RLCC_MLP8_H
 
-#include "../../int8.h"
-#include "../../rlcc.h"
+#include "../rlcc.h"
+#include "int8.h"
 
 #define CC_NAME  "rlcc-mlp8"
 #define CC_HELP  "RL-CC: the network of 4-12-12-1 with weights of 8 bits"

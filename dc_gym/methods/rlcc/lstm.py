@@ -9,25 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
+from dc_gym.methods.rlcc.decision import MAX_ACTION, action, action_slope
+from dc_gym.methods.rlcc.fluid import Recurrent, memory_after_older
+from dc_gym.methods.rlcc.mlp8 import action_table
 from dc_gym.nets import int8
-from dc_gym.nets.decision import MAX_ACTION, Q16, Floats, action, action_slope
-from dc_gym.nets.fluid import Recurrent, memory_after_older
-from dc_gym.nets.int8 import (
-    INPUT_OFFSET,
-    Integers,
-    QuantizedLayer,
-    TableReader,
-    action_table,
-    look_up,
-    lookup_table,
-    relu,
-    row_words,
-)
+from dc_gym.nets.fixed_point import Q16, Floats
+from dc_gym.nets.int8 import INPUT_OFFSET, Integers, QuantizedLayer, TableReader, look_up, lookup_table, relu, row_words
 from dc_gym.nets.lstm_cell import (
     CELLS,
     GATE_SHAPES,
@@ -65,6 +58,8 @@ class Activations:
 @dataclass(frozen=True, slots=True)
 class Lstm:
     """Weights and biases, layer by layer as in SHAPES."""
+
+    KIND: ClassVar[str] = "lstm"
 
     weights: tuple[Floats, ...]
 

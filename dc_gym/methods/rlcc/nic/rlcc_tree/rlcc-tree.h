@@ -6,8 +6,8 @@
 #ifndef DCGYM_RLCC_TREE_H
 #define DCGYM_RLCC_TREE_H
 
-#include "../../rlcc.h"
-#include "../../trees.h"
+#include "../rlcc.h"
+#include "trees.h"
 
 #define CC_NAME  "rlcc-tree"
 #define CC_HELP  "RL-CC: raises or cuts by up to 1.2 at each RTT, as a few small trees say"

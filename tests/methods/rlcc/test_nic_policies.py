@@ -12,22 +12,24 @@ import pytest
 from dc_gym.base.errors import AgentError
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms, golden
-from dc_gym.methods.rlcc.offline import cells, distil, importing, record_policies, rows
+from dc_gym.methods.rlcc.decision import Scaling, action, output
+from dc_gym.methods.rlcc.mlp import Mlp
+from dc_gym.methods.rlcc.offline import cells, distil, importing, record_policies, response, rows
 from dc_gym.methods.rlcc.offline.distil import Distillation
-from dc_gym.nets import nic_policy, response
-from dc_gym.nets.decision import Q16, Scaling, action, output
+from dc_gym.methods.rlcc.trees import Trees
+from dc_gym.nets import nic_policy
+from dc_gym.nets.fixed_point import Q16
 from dc_gym.nets.int8 import TableReader
-from dc_gym.nets.mlp import Mlp
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
-from dc_gym.nets.trees import Trees
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = ("rlcc-mlp", "rlcc-mlp8", "rlcc-tree")
-"""Policies without memory; the LSTM is tested in tests/ctrl/nic/test_nic_lstm.py."""
+"""Policies without memory; the LSTM is tested in test_nic_lstm.py."""
 FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+STEPS = Path(__file__).with_name("rlcc_steps.c")
 WORDS = cells.WORDS
 EVENT_WORDS = 10
-"""Words of an event without telemetry (tests/c/rlcc_steps.c)."""
+"""Words of an event without telemetry (rlcc_steps.c)."""
 NEAR = {"rlcc-mlp": 0.0015, "rlcc-mlp8": 0.01, "rlcc-tree": 0.004}
 """Largest difference of integers from floats where the error is within three targets."""
 ANYWHERE = {"rlcc-mlp": 0.01, "rlcc-mlp8": 0.04, "rlcc-tree": 0.004}
@@ -39,7 +41,7 @@ def programs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rlcc")
     for name in NAMES:
         algorithm = f'-DCC_ALGORITHM="{algorithms.header_of(name)}"'
-        argv = ["cc", *FLAGS, "-Ictrl/nic", "-Ikernel/drivers", algorithm, "-o", str(folder / name), "tests/c/rlcc_steps.c"]
+        argv = ["cc", *FLAGS, "-Ictrl/nic", "-Ikernel/drivers", algorithm, "-o", str(folder / name), STEPS]
         done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         nic_policy.write_table(shipped(name).table(), folder / f"{name}.table")
@@ -422,7 +424,7 @@ def test_the_shipped_policies_are_made_again_bit_for_bit(tmp_path):
     made = sorted(tmp_path.glob("*.npz"))
     assert {path.stem for path in made} == {"record-mlp", "record-tree", "rlcc-mlp8"}
     for path in made:
-        assert path.read_bytes() == (nic_policy.SHIPPED / path.name).read_bytes()
+        assert path.read_bytes() == nic_policy.shipped(path.stem).read_bytes()
 
 
 def test_policies_that_could_not_be_kept_are_not_begun(tmp_path, capsys, monkeypatch):

@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import UsageError
-from dc_gym.nets import fluid, nic_policy, response
-from dc_gym.nets.decision import MIN_RATE, Scaling
-from dc_gym.nets.fluid import Bottleneck, Fluid
+from dc_gym.methods.rlcc import fluid
+from dc_gym.methods.rlcc.decision import MIN_RATE, Scaling
+from dc_gym.methods.rlcc.fluid import Bottleneck, Fluid
+from dc_gym.methods.rlcc.offline import response
+from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 

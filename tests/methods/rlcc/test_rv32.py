@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from dc_gym.base.errors import MachineError, UsageError
-from dc_gym.benchmarks.perf import rv32, rv32_cost
 from dc_gym.ctrl.nic import algorithms, golden
+from dc_gym.methods.rlcc.bench import rv32, rv32_cost
 
 
 @pytest.mark.parametrize("march", [rv32_cost.WITHOUT, rv32_cost.WITH])

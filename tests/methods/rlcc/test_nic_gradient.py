@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import UsageError
+from dc_gym.methods.rlcc import fluid
+from dc_gym.methods.rlcc.decision import Scaling, cells
+from dc_gym.methods.rlcc.fluid import Bottleneck
+from dc_gym.methods.rlcc.mlp import Mlp, random_network
 from dc_gym.methods.rlcc.offline.on_fluid import Bottlenecks, FluidTrainingSettings, train
-from dc_gym.nets import fluid
-from dc_gym.nets.decision import Scaling, cells
-from dc_gym.nets.fluid import Bottleneck
-from dc_gym.nets.mlp import Mlp, random_network
 
 SHORT = FluidTrainingSettings(updates=200, batch_size=2048)
 

@@ -12,15 +12,18 @@ from dc_gym.base.package import PROGRAMS
 from dc_gym.cli.main import main
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import RTT
+from dc_gym.methods.rlcc import fluid, lstm
+from dc_gym.methods.rlcc.decision import Scaling, action
+from dc_gym.methods.rlcc.fluid import Bottleneck, Fluid
+from dc_gym.methods.rlcc.lstm import MEMORY, SHAPES, Lstm
 from dc_gym.methods.rlcc.offline import cells, explain, importing
 from dc_gym.methods.rlcc.offline.on_fluid import Bottlenecks, FluidTrainingSettings, train
-from dc_gym.nets import fluid, lstm, nic_policy
-from dc_gym.nets.decision import Q16, Scaling, action
-from dc_gym.nets.fluid import Bottleneck, Fluid
-from dc_gym.nets.lstm import MEMORY, SHAPES, Lstm
+from dc_gym.methods.rlcc.policy import ARRAYS, KINDS
+from dc_gym.nets import nic_policy
+from dc_gym.nets.fixed_point import Q16
 from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
-RLCC_SHIPPED = [path for path in nic_policy.all_shipped() if NicPolicy.read(path).kind in nic_policy.KINDS]
+RLCC_SHIPPED = [path for path in nic_policy.all_shipped() if NicPolicy.read(path).kind in KINDS]
 FEW = FluidTrainingSettings(net="lstm", updates=3, batch_size=512, sequence_length=4, bottlenecks=((2, 10), (4, 5)))
 
 
@@ -188,7 +191,7 @@ def test_its_file_comes_back_and_is_the_same_bytes(tmp_path):
 
 
 def test_import_takes_eight_arrays_and_what_it_makes_runs(tmp_path, capsys):
-    names = nic_policy.ARRAYS["lstm"]
+    names = ARRAYS["lstm"]
     np.savez(tmp_path / "own.npz", **dict(zip(names, shipped().policy.weights, strict=True)))
     assert main(["method", "rlcc", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "p.npz")]) == 0
     assert "2-32-16-LSTM16-1" in capsys.readouterr().out
@@ -206,7 +209,7 @@ def test_import_takes_eight_arrays_and_what_it_makes_runs(tmp_path, capsys):
     ],
 )
 def test_import_refuses_what_no_nic_could_run(tmp_path, name, change, said):
-    arrays = dict(zip(nic_policy.ARRAYS["lstm"], shipped().policy.weights, strict=True))
+    arrays = dict(zip(ARRAYS["lstm"], shipped().policy.weights, strict=True))
     np.savez(tmp_path / "own.npz", **{**arrays, name: change(arrays[name])})
     with pytest.raises(AgentError, match=said) as caught:
         importing.network(tmp_path / "own.npz", Scaling())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network of RL-CC's artifact: 4-12-12-1, ReLU, ReLU, tanh, no biases. In floats, and in the integers of
-algorithms/rlcc_mlp/rlcc-mlp.h.
+nic/rlcc_mlp/rlcc-mlp.h.
 
 Sums are added term by term, without BLAS, so that training gives the same bits on every machine.
 """
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym.base.errors import AgentError
-from dc_gym.nets.decision import Q10, Q16, Floats, action, action_slope
+from dc_gym.methods.rlcc.decision import action, action_slope
+from dc_gym.nets.fixed_point import Q10, Q16, Floats
+from dc_gym.nets.products import outer, product
 
 Integers = npt.NDArray[np.int64]
 SHAPES = ((12, 4), (12, 12), (1, 12))
@@ -28,6 +31,8 @@ REACH, POINTS = 4.0, 257
 @dataclass(frozen=True, slots=True)
 class Mlp:
     """The three weight matrices. Inputs are [..., 4] in the order of decision.INPUTS."""
+
+    KIND: ClassVar[str] = "mlp"
 
     weights: tuple[Floats, ...]
 
@@ -88,14 +93,6 @@ def layers(weights: Sequence[Floats], inputs: Floats) -> tuple[Floats, Floats, F
     return first, second, product(weights[2], second)
 
 
-def product(weight: Floats, inputs: Floats) -> Floats:
-    """Returns weight @ inputs, with the terms added in order."""
-    total = weight[:, 0, None] * inputs[0]
-    for column in range(1, weight.shape[1]):
-        total += weight[:, column, None] * inputs[column]
-    return np.asarray(total)
-
-
 def gradient(weights: Sequence[Floats], inputs: Floats, given: tuple[Floats, Floats, Floats], pull: Floats) -> list[Floats]:
     """Returns the gradient of sum(pull * last sum) over rows, by the weights.
 
@@ -105,11 +102,6 @@ def gradient(weights: Sequence[Floats], inputs: Floats, given: tuple[Floats, Flo
     back_second = np.where(second > 0, weights[2][0][:, None] * pull, 0.0)
     back_first = np.where(first > 0, product(np.ascontiguousarray(weights[1].T), back_second), 0.0)
     return [outer(back_first, inputs), outer(back_second, first), outer(pull[None], second)]
-
-
-def outer(left: Floats, right: Floats) -> Floats:
-    """Returns left @ right.T, summed over rows."""
-    return np.stack([(left * row).sum(axis=1) for row in right], axis=1)
 
 
 def integer_actions(body: npt.ArrayLike, inputs_q16: npt.ArrayLike) -> Integers:

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dc_gym.nets.decision import Floats, action, output
+from dc_gym.methods.rlcc.decision import action, output
+from dc_gym.nets.fixed_point import Floats
 
 STATES = ("under-utilized", "on target", "congested")
 PAPER = ((1.05, 0.92, 0.89), (1.1, 1.0, 0.9), (1.15, 1.07, 0.94))

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """RL-CC's decision problem (Fuhrer et al. 2023) in floats, on arrays: a flow's observation, action and reward.
 
-rlcc.h has the same in integers. Inflation is RTT / base RTT. Rates are fractions of the line rate.
+nic/rlcc.h has the same in integers. Inflation is RTT / base RTT. Rates are fractions of the line rate.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.floating[Any]]
+from dc_gym.nets.fixed_point import Q16, Floats
+
 INPUTS = ("a_old", "e_old", "a_new", "e_new")
 """A policy's inputs, oldest first: the previous decision's action and error, then this one's. a_new is the latest action."""
 MAX_ACTION = 1.2
 """Largest factor of a decision; the smallest is its inverse."""
 MIN_RATE = 2.0**-14
-Q16, Q10 = 1 << 16, 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,13 @@ class Scaling:
     def limit(self) -> float:
         """The value at which the error is clipped."""
         return self.max_error * self.unit
+
+    def table_words(self) -> list[int]:
+        """Returns the words of a table's head."""
+        return [round(value * Q16) for value in (self.target, self.beta, self.gain, self.limit)]
+
+    def describe(self) -> str:
+        return f"target {self.target:g}, beta {self.beta:g}, gain {self.gain:g}"
 
     def delta(self, inflation: npt.ArrayLike, rate: npt.ArrayLike) -> Floats:
         """Returns target - max(inflation - beta, 0) sqrt(rate), RL-CC's eq. 4. The reward is -delta^2 (eq. 1)."""

@@ -7,8 +7,8 @@
 #ifndef DCGYM_FDCC_TREE_H
 #define DCGYM_FDCC_TREE_H
 
-#include "../../fdcc.h"
-#include "../../trees.h"
+#include "../fdcc.h"
+#include "trees.h"
 
 #define CC_NAME  "fdcc-tree"
 #define CC_HELP  "FDCC as a few small trees, from records of the ports and round trips, sets a window"

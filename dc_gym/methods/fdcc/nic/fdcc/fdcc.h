@@ -6,11 +6,11 @@
 #ifndef DCGYM_FDCC_LSTM_H
 #define DCGYM_FDCC_LSTM_H
 
-#include "../../lstm.h"
+#include "lstm.h"
 
 #define FDCC_MEMORY_WORDS LSTM_MEMORY_WORDS
 
-#include "../../fdcc.h"
+#include "../fdcc.h"
 
 #define CC_NAME  "fdcc"
 #define CC_HELP  "a network that remembers, from records of the ports and round trips, sets a window"

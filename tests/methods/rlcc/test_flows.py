@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError
+from dc_gym.methods.rlcc import fluid
 from dc_gym.methods.rlcc.offline.flows import Flows, FlowsConfig
 from dc_gym.methods.rlcc.offline.on_fluid import Bottlenecks, FluidTrainingSettings
-from dc_gym.nets import fluid
 from dc_gym.nets.nic_policy import load
 
 STILL = FluidTrainingSettings(flow_end_probability=0.0)
@@ -135,3 +135,8 @@ def test_the_spaces_hold_what_is_seen():
     turns = episode(config, 6, lambda name, seen: [1.2])
     assert all(space.contains(seen) for turn in turns for seen in turn.observations.values())
     assert config.action_space().low[0] == pytest.approx(1 / 1.2) and fluid.MIN_RATE > 0
+
+
+def test_an_unknown_key_of_a_training_of_flows_is_one_line_with_the_nearest_name() -> None:
+    with pytest.raises(AgentError, match=r"FlowsConfig: flow is unknown; did you mean flows\?$"):
+        FlowsConfig.of({"flow": (2,)})

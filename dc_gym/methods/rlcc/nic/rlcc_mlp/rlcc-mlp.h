@@ -10,7 +10,7 @@
 #ifndef DCGYM_RLCC_MLP_H
 #define DCGYM_RLCC_MLP_H
 
-#include "../../rlcc.h"
+#include "../rlcc.h"
 
 #define CC_NAME  "rlcc-mlp"
 #define CC_HELP  "RL-CC: the same by a network of 4-12-12-1"

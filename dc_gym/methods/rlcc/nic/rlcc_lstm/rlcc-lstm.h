@@ -9,11 +9,11 @@
 #ifndef DCGYM_RLCC_LSTM_H
 #define DCGYM_RLCC_LSTM_H
 
-#include "../../lstm.h"
+#include "lstm.h"
 
 #define RLCC_MEMORY_WORDS LSTM_MEMORY_WORDS
 
-#include "../../rlcc.h"
+#include "../rlcc.h"
 
 #define CC_NAME  "rlcc-lstm"
 #define CC_HELP  "PCC-RL: a network that remembers, with weights of 8 bits"

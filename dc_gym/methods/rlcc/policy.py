@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RL-CC's kinds of policies for NICs: trees, the network of 4-12-12-1 in two precisions, and PCC-RL's network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from dc_gym.base import methods
+from dc_gym.base.errors import AgentError
+from dc_gym.methods.rlcc import lstm, mlp, mlp8, trees
+from dc_gym.methods.rlcc.decision import Scaling
+from dc_gym.methods.rlcc.lstm import Lstm
+from dc_gym.methods.rlcc.mlp import Mlp
+from dc_gym.methods.rlcc.mlp8 import Mlp8
+from dc_gym.methods.rlcc.trees import Trees
+from dc_gym.nets.int8 import MAX_INPUT
+from dc_gym.nets.lstm_cell import MEMORY
+from dc_gym.nets.nic_kind import Integers, NicKind
+from dc_gym.nets.nic_policy import NicPolicy, size_of_network, size_of_trees
+from dc_gym.nets.policy_file import NIC, RUN, Payload, nic_algorithm
+
+NETWORKS: dict[str, type[Mlp | Lstm]] = {"mlp": Mlp, "mlp8": Mlp8, "lstm": Lstm}
+ARRAYS = {
+    "mlp": ("W0", "W1", "W2"),
+    "mlp8": ("W0", "W1", "W2"),
+    "lstm": ("W0", "b0", "W1", "b1", "W2", "b2", "W3", "b3"),
+}
+"""The names of a network's weights and biases, in their order."""
+
+
+def network_of(file: NicPolicy) -> Mlp | Lstm | Trees:
+    """Returns the network or trees of one of RL-CC's policies. Raises AgentError for another method's."""
+    if isinstance(file.policy, Mlp | Lstm | Trees):
+        return file.policy
+    (title,) = (each.title for each in methods.by_name().values() if file.kind in each.nic_policies)
+    how = RUN[NIC].format(algorithm=nic_algorithm(file.kind), path="POLICY")
+    raise AgentError(f"is a policy of {title}, not of RL-CC; run it with {how}")
+
+
+def read_policy(path: Path) -> NicPolicy:
+    """Reads one of RL-CC's policies. Raises AgentError if the file holds another method's."""
+    file = NicPolicy.read(path)
+    try:
+        network_of(file)
+    except AgentError as error:
+        raise AgentError(f"{path}: {error}") from None
+    return file
+
+
+def _check(scaling: Scaling, most: float = 2**14) -> None:
+    numbers = asdict(scaling)
+    wrong = [name for name, value in numbers.items() if not (np.isfinite(value) and 0 <= value < 256)]
+    if wrong or not scaling.unit > 0 or scaling.limit >= 2**14:
+        raise AgentError(f"its scaling {numbers} is out of range; target, gain and max_error are above 0, all below 256")
+    if scaling.limit >= most:
+        raise AgentError(f"its scaling {numbers} lets errors grow to {most:g} and beyond; lower its max_error")
+
+
+def _read_network(kind: str, payload: Payload) -> Mlp | Lstm:
+    return NETWORKS[kind](tuple(np.asarray(payload.arrays[name], np.float64) for name in ARRAYS[kind]))
+
+
+def _mlp_integers(body: Integers, bias: int, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
+    return mlp.integer_actions(body, inputs_q16), memory_q16
+
+
+def _mlp8_integers(body: Integers, bias: int, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
+    return mlp8.integer_actions(body, inputs_q16), memory_q16
+
+
+def _tree_integers(body: Integers, bias: int, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
+    return trees.integer_actions(body, bias, inputs_q16), memory_q16
+
+
+KINDS: Mapping[str, NicKind] = {
+    "tree": NicKind(
+        read=lambda payload: Trees.of_arrays(payload.arrays),
+        scaling=Scaling,
+        check=_check,
+        describe=size_of_trees,
+        memory=0,
+        integers=_tree_integers,
+    ),
+    "mlp": NicKind(
+        arrays=ARRAYS["mlp"],
+        read=partial(_read_network, "mlp"),
+        scaling=Scaling,
+        check=_check,
+        describe=partial(size_of_network, shape="4-12-12-1"),
+        memory=0,
+        integers=_mlp_integers,
+    ),
+    "mlp8": NicKind(
+        arrays=ARRAYS["mlp8"],
+        read=partial(_read_network, "mlp8"),
+        scaling=Scaling,
+        check=partial(_check, most=MAX_INPUT),
+        describe=partial(size_of_network, shape="4-12-12-1 in 8 bits"),
+        memory=0,
+        integers=_mlp8_integers,
+    ),
+    "lstm": NicKind(
+        arrays=ARRAYS["lstm"],
+        read=partial(_read_network, "lstm"),
+        scaling=Scaling,
+        check=partial(_check, most=MAX_INPUT),
+        describe=partial(size_of_network, shape="2-32-16-LSTM16-1"),
+        memory=MEMORY,
+        integers=lambda body, bias, inputs_q16, memory_q16: lstm.integer_step(body, inputs_q16, memory_q16),
+        answer=lstm.second_action,
+    ),
+}
