@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The congestion controls that a spec may name, each with all that is said of it.
+"""The congestion controls that a spec may name, each with its whole description.
 
 Those that come with dc-gym are data: a TCP is a table of tcp.toml, an algorithm of the NICs the card.toml of its folder in
 nic/algorithms/. The keys are the fields of Controller. A plug-in calls `register`.
@@ -124,7 +124,7 @@ def _shipped() -> list[Controller]:
 
 
 def _faults(card: Mapping[str, Any], taken: Mapping[int, Controller], count: int) -> Iterator[str]:
-    """Yields what is wrong with a card, `count` of which there are."""
+    """Yields the faults of a card; `count` is the number of cards."""
     known = {each.name for each in fields(Controller)} - {"name", "header"}
     for key in card.keys() - known:
         yield f"{key} is no key of a card; give some of: {', '.join(sorted(known))}"

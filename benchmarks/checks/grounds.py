@@ -150,7 +150,7 @@ def _seen(folder: Path, case: str) -> Iterator[tuple[str, Seen]]:
 
 
 Bound = tuple[str, str, str, str, float, float]
-"""What a check is on, what it asks in words, the field of Seen and its unit, and the bounds."""
+"""The subject of a check, its question in words, the field of Seen and its unit, and the bounds."""
 
 
 def owner_checks(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:

@@ -21,8 +21,8 @@ from dc_gym.kernel.lab import Lab, LabConfig
 def guest_lab(kernel: Path, module: str, folder: Path, places: Sequence[Path] = ()) -> Iterator[Lab]:
     """Yields the lab in which `python -m MODULE FOLDER` runs, and waits for its end.
 
-    `folder` has the module's jobs and gets its answers. `places`: folders with modules besides the package's. No frames pass but
-    those of the module. Raises LabError if it fails.
+    `folder` has the module's jobs and gets its answers. `places`: folders with modules besides the package's. Only the module's
+    frames pass. Raises LabError if it fails.
     """
     log: list[str] = []
     env = {

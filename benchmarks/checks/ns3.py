@@ -60,7 +60,7 @@ class Pair:
         return float(self.lab.manifest[kind]["traffic"])
 
     def ports(self) -> dict[str, Mapping[str, files.PortCount]]:
-        """Returns the counters of the ports' queues, in both; in the lab those of the last sample."""
+        """Returns the counters of the ports' queues, in both; the lab's counters are from the last sample."""
         queues = self.lab.records("queues")
         last = queues[queues["t_ns"] == queues["t_ns"].max()]
         counts = [files.PortCount(*(int(row[name]) for name in files.PORTS_OUT[1:])) for row in last]

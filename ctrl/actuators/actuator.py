@@ -39,7 +39,7 @@ class Quantity:
 
     @property
     def column(self) -> str:
-        """The name in tables, with the unit: kmin_bytes. A rate is told by its unit alone: bps."""
+        """The name in tables, with the unit: kmin_bytes. A rate is named by its unit alone: bps."""
         return self.unit if self.name == "rate" else f"{self.name}_{self.unit}"
 
 
@@ -54,9 +54,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value lies in a netlink attribute, when it is set and when it is read back.
+    """The place of a value in a netlink attribute, when it is set and when it is read back.
 
-    The kernel's number is value x multiplier / divisor, rounded down, at most what the width holds. The way back is rounded up.
+    The kernel's number is value x multiplier / divisor, rounded down, at most the largest number of the width. The way back is
+    rounded up.
     """
 
     quantity: str
@@ -82,7 +83,7 @@ class Attribute:
     nest: int = 0
     """The type of the attribute of the options in which it lies; 0: it lies in the options themselves."""
     index: int = 0
-    """The place of that nest among those of its type, as the kernel sends them, from 0."""
+    """The index of the nest among the nests of its type, in the order in which the kernel sends them, from 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ agent.actuators is a comma list of actuators, written like agent.observe. A pref
 names such as `s1-*:` chooses the ports; `class:` or a pattern of class names such as `s1-*:rdma:` chooses classes:
 
     marking                         the marking of every switch port that has one
-    s1-*:marking,s2-eth3:marking    that of the ports of s1, and of one of s2
+    s1-*:marking,s2-eth3:marking    the marking of the ports of s1, and of one port of s2
     class:marking                   the marking of every class of switch ports that has one
     s1-*:rdma:marking               that of the class rdma of the ports of s1
     rate,marking                    the rates of the hosts, then the marking of the switch ports
@@ -138,7 +138,7 @@ def of_classes(rows_of: str) -> bool:
 
 
 def nothing_called(rows_of: str, names: Sequence[str]) -> str:
-    """Returns an error's words for a pattern that is the name of no row. `names`: those of all rows."""
+    """Returns an error's words for a pattern that matches no row. `names`: the names of all rows."""
     kind = "class" if of_classes(rows_of) else "port"
     known = [name for name in names if (CLASS_MARK in name) == (kind == "class")]
     if not known:

@@ -35,12 +35,12 @@ class PortSpan:
     mbps: int
 
     def share(self, count: int, time_ns: int) -> float:
-        """Returns bytes over what the port's line sends in a time."""
+        """Returns bytes divided by the bytes that the port's line sends in a time."""
         return share(count, self.mbps, time_ns)
 
 
 def share(count: int, mbps: int, time_ns: int) -> float:
-    """Returns bytes over what a line sends in a time."""
+    """Returns bytes divided by the bytes that a line sends in a time."""
     return min(MOST, count * 8000 / (mbps * time_ns)) if time_ns else MOST if count else 0.0
 
 

@@ -42,7 +42,7 @@ WHO: Mapping[str, tuple[Mapping[str, Any], str]] = {
 }
 """Keys and colour."""
 SHORTER = {("SECN1", MICE): 16, ("SECN1", MICE_TAIL): 25, ("SECN2", MICE): 52, ("SECN2", MICE_TAIL): 70}
-"""By how many percent C-ACC's completion times are shorter in the paper. That they are those of mice is a guess of ours."""
+"""By how many percent C-ACC's completion times are shorter in the paper. We guess that they are completion times of mice."""
 CLAIMS = [
     *completion.shorter(CENTRAL, SOURCE, SHORTER, CENTRAL),
     *(

@@ -47,7 +47,7 @@ FILE = "burst-s{seed}.csv"
 
 
 def flows(seed: int) -> str:
-    """Returns the flows that last and those of each burst, drawn by the seed, as a list of flows."""
+    """Returns the long flows and the flows of each burst, drawn by the seed, as one list."""
     chance, found = random.Random(f"burst, seed {seed}"), list[tuple[int, int, int, str]]()
     for sender, _ in product(range(1, LASTING + 1), range(LASTING_EACH)):
         times = f"{chance.uniform(0, 1e-4):.9f},{PERIOD_MS * (BURSTS + 1) / 1e3:g},0"

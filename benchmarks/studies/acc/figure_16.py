@@ -56,7 +56,7 @@ USUAL, SLOW, FULL = "workloads-s{seed}.csv", "workloads-slow-s{seed}.csv", "work
 FASTER = {USUAL: 20, SLOW: 5, FULL: 3}
 """How much faster the clock of the changes is than the paper's."""
 INTERVAL_US = {USUAL: 100, SLOW: 500, FULL: 500}
-"""Interval of the samples. It tells runs with `--length full` from others, beside their name."""
+"""Interval of the samples. It distinguishes runs with `--length full` from others, besides their name."""
 PHASES = ((0, "websearch"), (4500, "datamining"), (8500, "websearch"), (9500, "datamining"))
 """Start of each workload, in milliseconds of the paper's clock."""
 END_MS, WINDOW_MS = 10_500, 500

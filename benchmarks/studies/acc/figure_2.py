@@ -56,7 +56,7 @@ def _claims() -> Iterator[Claim]:
 
 
 def with_ratios(evidence: Evidence) -> Evidence:
-    """Adds completion times over those of SECN0, seed by seed."""
+    """Adds completion times relative to SECN0's, seed by seed."""
     made = []
     for workload, fabric, marking in product(WORKLOADS, SETUPS, COLORS):
         pair = [name(workload, each, fabric) for each in (marking, BASE)]

@@ -68,7 +68,7 @@ CASES = [
     *((each, pairs, one, how) for pairs, how, of in [*OWN_SETUPS.values()][1:] for each, one in product(SENDERS, of)),
     (max(SENDERS), LATE, "SECN0", OWN_MARKING),
 ]
-"""Senders, queue pairs, ACC's marking and what is changed of it."""
+"""Senders, queue pairs, ACC's marking and the changes to it."""
 
 
 def name(senders: int, pairs: str, marking: str, changed: str = OWN_MARKING) -> str:
@@ -146,7 +146,7 @@ def _claims() -> Iterator[Claim]:
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns what each transport got in the window."""
+    """Returns the goodput of each transport in the window."""
     got = {str(each["transport"]): number(each["goodput_bps"]) for each in result.summary["classes"]}
     beyond = got["tcp"] / (got["tcp"] + got["rdma"]) - TCP_PERCENT / 100
     return {BEYOND.name: beyond, RDMA.name: got["rdma"], TCP.name: got["tcp"], **common.pauses(result)}

@@ -42,7 +42,7 @@ BY_PAUSE = Measure("paused", "paused (% of life)", 100)
 BY_DISTANCE = Measure("distance", "distance from mean rate (%)", 100)
 DRAWN = (BY_SLOWDOWN, BY_PAUSE, BY_DISTANCE)
 MEASURED = (("slowdown", 50), ("slowdown", 99), ("paused", 99), ("distance", 50), ("distance", 99))
-"""What is measured, and at which percentile."""
+"""The measured quantity and its percentile."""
 MIDDLE = Measure("slowdown_p50", "slowdown, median", digits=4)
 TAIL = Measure("slowdown_p99", "99th percentile", digits=4)
 PAUSED_TAIL = Measure("paused_p99", "paused, 99th percentile (%)", 100, 3)

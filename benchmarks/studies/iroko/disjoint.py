@@ -35,7 +35,7 @@ def most_disjoint(paths: Sequence[frozenset[int]]) -> list[int]:
 
 
 class DisjointFlows:
-    """A policy for hosts with one flow each: those of the largest set of flows that share no link send, all others stop."""
+    """A policy for hosts with one flow each: the senders of the largest set of flows that share no link send, all others stop."""
 
     def __init__(self, context: PolicyContext) -> None:
         self._scene, self._action = context.scene, context.action

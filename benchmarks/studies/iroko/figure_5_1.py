@@ -47,7 +47,7 @@ CLAIMS = (
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns what the hosts of the left sent, and what the middle link carried."""
+    """Returns the rate that the hosts on the left sent, and the rate that the middle link carried."""
     rates, hosts = scale.egress_bps(result), 2 * int(result.manifest["spec"]["topology"]["pairs"])
     senders = [rates[f"h{number}-eth0"] for number in range(1, hosts // 2 + 1)]
     return {

@@ -112,7 +112,7 @@ def better(case: str, rival: str) -> Criterion:
 
 @dataclass(frozen=True, slots=True)
 class NetRows(FunctionRows):
-    """Collects rewards, and tells of shorter trainings."""
+    """Collects rewards, and names shorter trainings."""
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
         made = FunctionRows.__call__(self, study, options, progress)

@@ -47,7 +47,7 @@ def secn(rate_bps: int = USUAL_BPS) -> dict[str, Contestant]:
 class Kept:
     """Rewards by case, lab and contestant, in a file: a study that was killed goes on with them.
 
-    The file's name says what they follow from besides the contestants' names: the programs, and `parts`.
+    The file's name identifies the inputs of the rewards, besides the contestants' names: the programs, and `parts`.
     """
 
     place: Path

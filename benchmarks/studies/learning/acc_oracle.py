@@ -34,9 +34,9 @@ NET = "ACC"
 SEEDS, SLOTS = 3, 30
 """Decision times of a lab: 15 ms, of which the first ten do not count (held_out.WARMUP)."""
 LITTLE = 1e-3
-"""The oracle's gain below which no share of it is told."""
+"""The least gain of the oracle of which a share is reported."""
 FABRIC = {"kind": "leafspine", "leaves": 2, "hosts_per_leaf": 4, "spines": 2, "uplinks": 1, "uplink_rate": f"{USUAL_BPS}bit/s"}
-"""Two racks whose uplinks carry half of what their servers do."""
+"""Two racks whose uplinks have half of their servers' rate."""
 ONE_SWITCH = {"kind": "single", "hosts": 8}
 OVER: Mapping[str, Mapping[str, Any]] = {
     "DCQCN": {
@@ -81,7 +81,7 @@ TRAFFIC: Mapping[str, tuple[Mapping[str, Any], int, Mapping[str, Any]]] = {
         {"kind": "alltoall", "schedule": "linear", "size": "500kB", "rounds": 20, "interval": "200us", "jitter": "50us"},
     ),
 }
-"""Network, rate of the servers and traffic of each case. An all-reduce of 4 MB in its direct form is two such all-to-alls."""
+"""Network, rate of the servers and traffic of each case. An all-reduce of 4 MB in its direct form is two of these all-to-alls."""
 CASES = {
     f"{over}, {name}": OracleCase(network, rate_bps, workload, over)
     for (name, (network, rate_bps, workload)), over in product(TRAFFIC.items(), OVER)
@@ -168,7 +168,7 @@ TITLE = "ACC and static markings in cases that no training had"
 
 
 def beside_the_oracle(evidence: Evidence) -> Evidence:
-    """Returns by case what the net and its rivals earn less than the oracle."""
+    """Returns by case how much less the net and its rivals earn than the oracle."""
     made = {}
     for case, who in product(CASES, [who for who in DRAWN if who in evidence.variants]):
         best, mine = evidence.values(BEST, case), evidence.values(who, case)

@@ -169,7 +169,7 @@ class FluidTrainings:
     lengths: Mapping[bool, tuple[int, int]]
     """Seeds and decisions of the study's own length, and with `--length full`."""
     settings: Mapping[str, Any]
-    """What trainings are told: part of the identity of the evidence."""
+    """The arguments of trainings: part of the identity of the evidence."""
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
         algorithms = _algorithms(study, options)
@@ -222,7 +222,7 @@ def facts(options: StudyOptions) -> Facts:
 
 
 BAND = {OVER.name: lambda ax: ax.axhspan(1 - WITHIN, 1 + WITHIN, color="#DDDDDD", zorder=0)}
-"""What the criterion allows."""
+"""The bounds of the criterion."""
 LINES = [series.VariantLine(LABELS[each], COLORS[each], {flows: name(each, flows) for flows in FLOWS}) for each in LABELS]
 STUDY = Study(
     TITLE,

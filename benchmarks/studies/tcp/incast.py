@@ -114,7 +114,7 @@ def collapse(controller: str, senders: Iterable[int]) -> tuple[Criterion, ...]:
 
 
 TRIED = {each: sorted({*SENDERS, first - 1, first}) for each, first in ONSETS.items()}
-"""Numbers of senders with the usual timer: those of the figure, and those between which drops begin."""
+"""Numbers of senders with the usual timer: the figure's numbers, and the numbers between which drops begin."""
 MARKS = {f"{label_of(who)} drops": first for who, first in ONSETS.items()} | {"2 segments each": first_overflow(LEAST_WINDOW)}
 LINES = [(controller, rto_min) for rto_min in (SLOW, FAST) for controller in TRIED]
 

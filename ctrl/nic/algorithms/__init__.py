@@ -72,7 +72,7 @@ def header_of(name: str) -> Path:
 
 @cache
 def reference_of(name: str) -> FloatReference | NicKindReference | None:
-    """Returns the float reference of one of dc-gym's algorithms, that of a method first; None if there is none."""
+    """Returns the float reference of one of dc-gym's algorithms, a method's reference first; None if there is none."""
     from dc_gym.nets import nic_kind  # imports numpy
 
     if (of_method := nic_kind.reference_of(name)) is not None:
@@ -98,7 +98,7 @@ def load(name: str, folder: Path) -> Algorithm:
 
 
 def _agreed(algorithm: Algorithm, name: str) -> Algorithm:
-    """Returns the algorithm if its controller says of telemetry what its header says."""
+    """Returns the algorithm if its controller and its header agree on telemetry."""
     known = controllers.find(name)
     if known is not None and known.telemetry != algorithm.telemetry:
         does = "defines" if algorithm.telemetry else "does not define"
