@@ -41,7 +41,7 @@ class Controller:
     header: Path | None = None
     """The header of a NIC algorithm that does not come with dc-gym. A plug-in gives the whole path."""
     color: str | None = None
-    """Its colour in figures, such as "#884488". None: one that follows from its name."""
+    """Its colour in figures, such as "#884488". None: the colour follows from its name."""
     marker: str | None = None
     """Its marker in figures, one of matplotlib's. None: one that follows from its name."""
     source: str = ""

@@ -24,7 +24,7 @@ READER = Path(__file__).resolve().with_name("csv.h")
 
 
 def require_commit(folder: Path, commit: str) -> None:
-    """Raises UsageError if the folder's repository is at another commit: its results could not be told from the stored ones."""
+    """Raises UsageError if the folder's repository is at another commit: its results would pass for stored ones."""
     done = answer(["git", "-C", str(folder), "rev-parse", "HEAD"])
     if done.returncode:
         raise UsageError(f"{folder}: its commit cannot be read; give a git clone, at {commit[:7]}")

@@ -194,7 +194,7 @@ def step_checks(found: Mapping[str, RacerPace], costs: Mapping[str, float]) -> I
 
 
 def python_parts(env: Any, actions: Any) -> dict[str, float]:
-    """Returns the CPU time of each part of this process in us per step, while no lab runs: what a step costs besides the
+    """Returns the CPU time of each part of this process in us per step, while no lab runs: the cost of a step without the
     exchange with the lab."""
     own: DataCenterEnv = env.unwrapped
     env.reset(seed=1)

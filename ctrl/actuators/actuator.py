@@ -106,8 +106,8 @@ class Actuator:
     misses: Callable[[Port], str] = lambda port: ""
     """(port) -> why a port that could have it has it not, with what to do; empty if it has it. Of a class, as for bounds."""
     of_class: Callable[[Graph, Port, int, Any], tuple[Attribute, ...]] | None = None
-    """(graph, port, class, keys) -> the options of the request that sets it at the class of that number. None: classes have it
-    not. What it sets at a whole port is that of the port's first class."""
+    """(graph, port, class, keys) -> the options of the request that sets it at the class of that number. None: classes do not
+    have it. At a whole port it sets the value of the port's first class."""
     equip: Callable[[Graph, Any], Graph] = lambda graph, keys: graph
     """(graph, keys) -> the same network with the qdiscs that the actuator needs."""
     grounds: tuple[str, ...] = ("lab", "host")

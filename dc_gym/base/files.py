@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 FAILED = ".failed"
-"""Ending of the name of a folder with what is left of a run that failed after its traffic."""
+"""Ending of the name of a folder with the records of a run that failed after its traffic."""
 SCRATCH = tuple(
     f"dcgym-{what}-"
     for what in (
@@ -96,7 +96,7 @@ def scratch(parent: Path, prefix: str, name: str = "", *, mode: int = 0o755) -> 
                     discard(path)
                     watch.done = not path.exists()
             finally:
-                held.close()  # the janitor, for which this waits, removes what is left
+                held.close()  # the janitor, for which this waits, removes the rest
 
 
 def put(path: Path, content: bytes) -> Path:

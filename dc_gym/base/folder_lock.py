@@ -2,8 +2,8 @@
 """The ownership of a folder.
 
 A process that works in a folder holds a lock on FOLDER/.lock. A folder without a holder is left over from an ended process. The
-lock is that of flock(2). It ends with the process, however that ends, and flock(1) in the janitor's shell respects it, too. The
-file's content says that it is dc-gym's: many programs have a .lock, and dc-gym may only remove what it made.
+lock is made by flock(2). It ends with the process, however that ends, and flock(1) in the janitor's shell respects it, too. The
+file's content identifies it as dc-gym's: many programs have a .lock, and dc-gym may only remove what it made.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Kind:
     parse: Callable[[Any], Any]
     write: Callable[[Any], Any]
     unit: str = ""
-    """End of the names of fields that hold such values, such as "_bps". The file's name of a key lacks it."""
+    """The ending of the names of fields with these values, such as "_bps". The file's name of a key lacks it."""
     pattern: str = ""
     """Regular expression of the texts that can be parsed; empty if any text can."""
     parts: int = 1
@@ -248,7 +248,7 @@ def entries(tables: list[Any], array: str, cls: type, needed: Mapping[str, str])
         tables: The array as the file has it.
         array: Its name.
         cls: The dataclass of an entry.
-        needed: Maps the required keys to the text on what to give.
+        needed: Maps each required key to a text that describes its value.
     """
     for number, table in enumerate(tables):
         section = f"{array}[{number}]"
@@ -407,7 +407,7 @@ def field_of(section: Any, name: str) -> Any:
 
 
 def values_of(section: Any) -> dict[str, Any]:
-    """Returns the keys of a section that have a value, by their names in the file, those of its kinds included."""
+    """Returns the keys of a section that have a value, by their names in the file, including the keys of its kinds."""
     given = {name: getattr(section, each.name) for name, each in fields_by_key(type(section)).items()}
     own = {name: value for holder in own_fields(type(section)) for name, value in getattr(section, holder.name)}
     return {name: value for name, value in (given | own).items() if value is not None}

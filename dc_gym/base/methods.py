@@ -24,7 +24,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class MethodPolicy(NamedTuple):
-    """A policy that a method adds to those of controller.policy."""
+    """A policy that a method adds to the values of controller.policy."""
 
     keys: Callable[[], type]
     """Returns the dataclass of its keys of the spec's [controller]."""
@@ -33,7 +33,7 @@ class MethodPolicy(NamedTuple):
 
 
 class MethodReward(NamedTuple):
-    """A reward that a method adds to those of agent.reward: the arguments of dc_gym.run.agent.reward.register."""
+    """A reward that a method adds to the names of agent.reward: the arguments of dc_gym.run.agent.reward.register."""
 
     bounds: tuple[float, float]
     formula: str
@@ -52,7 +52,7 @@ class MethodPolicyFile(NamedTuple):
 
 
 class MethodNicPolicy(NamedTuple):
-    """A kind of policies for NICs that a method adds. Its name is that of the algorithm of the NICs that runs it."""
+    """A kind of policies for NICs that a method adds. It is named like the NIC algorithm that runs it."""
 
     number: int
     """The number of the kind in a table: POLICY_... of ctrl/nic/policy.h."""
@@ -72,7 +72,7 @@ class MethodCurve(NamedTuple):
 
 
 class MethodBench(NamedTuple):
-    """A bench that a method adds to those of `dcgym bench`."""
+    """A bench that a method adds to `dcgym bench`."""
 
     summary: str
     module: str

@@ -38,7 +38,7 @@ class Entry:
     keys: type | None = None
     """The dataclass of its keys. The function gets one as its last argument."""
     help: str = ""
-    """Text in Markdown that says what it is, where the function's docstring does not."""
+    """A description in Markdown, where the function's docstring has none."""
 
     @property
     def declared(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Registry(MutableMapping[str, Entry]):
         Args:
             key: The key whose values are its kinds, such as topology.kind.
             error: The class of its errors.
-            arguments: What its functions are called with, before the keys.
+            arguments: The arguments of its functions, before the keys.
             shared: Names of keys of the section that a kind may declare all the same, because it reads them itself.
             together: True if several kinds act in one experiment. A key then has one form in all of them.
         """

@@ -98,7 +98,7 @@ def paired(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate | None:
 def band(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Returns the mean over the first axis and half the width of its 95 % interval.
 
-    NaN counts as no value. One value has no interval (NaN), and that of two reaches from one to the other.
+    NaN counts as no value. One value has no interval (NaN), and the interval of two values reaches from one to the other.
     """
     counts = np.isfinite(values).sum(axis=0)
     filled = np.where(np.isfinite(values), values, 0.0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints for the user, without passing on control characters.
 
-Texts of manifests, specs and names of files may be somebody else's. Printed raw, they could recolour or erase what the terminal
-shows, or make it answer. A test holds that commands print with this module alone.
+Texts of manifests, specs and names of files may be somebody else's. Printed raw, they could recolour or erase the terminal's
+text, or make the terminal answer. A test holds that commands print with this module alone.
 """
 
 from __future__ import annotations

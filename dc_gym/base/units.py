@@ -157,7 +157,7 @@ def _unit(word: str, units: dict[str, int]) -> str | None:
 
 
 def _meant(number: str, word: str, units: dict[str, int]) -> str:
-    """Returns why a word is no unit and the right spelling of what it may mean, or '' if no unit is similar."""
+    """Returns why a word is no unit and the right spelling of the most similar unit, or '' if no unit is similar."""
     if units is RATE_UNITS and (rate := _RATE_SLIP.fullmatch(word)):
         prefix = _PREFIXES[rate[1].lower()]
         if "B" in word:

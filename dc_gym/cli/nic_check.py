@@ -108,7 +108,7 @@ class AlgorithmCheck:
         return Check("policy in floats", f"outputs within {bound}", words, most < bound and not wrong)
 
     def _held_to_policy(self, policy: NicPolicy) -> Check:
-        """Compares each action of an RL-CC algorithm with that of its policy in floats, for the same inputs."""
+        """Compares each action of an RL-CC algorithm with its policy's action in floats, for the same inputs."""
         found = [cells.distance(policy, self._traces[kind], made) for kind, made in self._made.items()]
         bound, most = cells.BOUNDS[policy.kind], max(each[1] for each in found)
         words = f"{sum(each[0] for each in found):,} decisions: {most:.5f}"

@@ -116,7 +116,7 @@ class Session:
         self.boots = 0
         """Number of labs started so far."""
         self.label = ""
-        """Part of the name of the lab's folder: what the lab is for, such as training-2 or evaluation."""
+        """Part of the name of the lab's folder: the lab's purpose, such as training-2 or evaluation."""
         self._parent = parent or Path(tempfile.gettempdir())
         self._stack, self._owner = ExitStack(), this_process()
         self._lab: SteppedNetwork | None = None
@@ -186,7 +186,7 @@ class Session:
             self._next(self._lab, experiment, seed)
 
     def step(self, values: npt.NDArray[np.float64]) -> Frame:
-        """Enforces `values` ([values] of the scene) for one interval and returns what was measured at its end."""
+        """Enforces `values` ([values] of the scene) for one interval and returns the measurements at its end."""
         self.post(values)
         return self.collect()
 
@@ -199,7 +199,7 @@ class Session:
         self._lab.answer(GO_ON)
 
     def collect(self) -> Frame:
-        """Waits until the lab stands still again and returns what was measured. If the lab died or hung, raises LabError and
+        """Waits until the lab stands still again and returns the measurements. If the lab died or hung, raises LabError and
         closes the lab."""
         assert self._lab is not None, "post comes first"
         try:
@@ -232,7 +232,7 @@ class Session:
         return (UnfitError if UNFIT in reason else LabError)(f"{reason}\n{error}")
 
     def kill(self) -> None:
-        """Kills the lab, which whoever waits for it then sees."""
+        """Kills the lab. Code that waits for it then gets an error."""
         if self._owner.is_here() and (pid := self.pid) is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -96,7 +96,7 @@ def _files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _named(paths: Sequence[Path]) -> dict[Path, str]:
-    """Returns the names of scripts: those of the files, and of their folders where files have one name."""
+    """Returns the names of scripts: the files' names, with their folders where several files have one name."""
     names = {path: path.stem for path in paths}
     for depth in range(2, max((len(path.resolve().parts) for path in paths), default=0)):
         counts = Counter(names.values())

@@ -94,7 +94,7 @@ def help_lines() -> Iterator[str]:
 
 
 def order(line: str, graph: Graph, terminal: str | None = None, scale: int = 1) -> Order:
-    """Parses `NODE COMMAND`, `NODE COMMAND &` or one of ORDERS. `scale` is that of the topology.
+    """Parses `NODE COMMAND`, `NODE COMMAND &` or one of ORDERS. `scale` is the topology's scale.
 
     Raises UsageError, one line, for a line that is neither.
     """

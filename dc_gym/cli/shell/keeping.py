@@ -2,7 +2,7 @@
 """Files that commands have written in a lab, and that the user keeps: `get FILE` and `--keep DIR`.
 
 A lab gives names, sizes and bytes, and none of them is trusted. A file is created new, below the user's folder, through no link.
-What a lab sends is bounded by the size of its memory.
+The size of a lab's memory bounds the bytes that it sends.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Keeping:
 
 
 def is_below(name: str) -> bool:
-    """Returns whether a name is that of a file below any folder, and can be shown as it is."""
+    """Returns whether a name is a path below any folder, and can be shown as it is."""
     parts = PurePosixPath(name).parts
     short = all(len(os.fsencode(part)) <= 255 for part in parts) if name.isprintable() else False
     return bool(parts) and short and ".." not in parts and not name.startswith("/") and str(PurePosixPath(name)) == name

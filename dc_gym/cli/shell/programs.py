@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that commands of a shell run. A lab has those of the machine."""
+"""Programs that commands of a shell run. A lab has the machine's programs."""
 
 from __future__ import annotations
 

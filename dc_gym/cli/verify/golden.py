@@ -3,7 +3,7 @@
 
 A digest is kept for an *outside*: Linux source, Open vSwitch, libc and Python. dc-gym's own parts (programs, kernel patches,
 drivers and configuration) are not part of it on purpose: golden digests shall detect a change of dc-gym that alters a result.
-Whoever intends such a change renews the digests and gives the reason (a habit of OMNeT++/INET); the file keeps the history. An
+The author of an intended change renews the digests and gives the reason (a habit of OMNeT++/INET); the file keeps the history. An
 outside that is not in the file is reported as unknown, and its digests are written to a file for a maintainer to add.
 """
 
@@ -129,7 +129,7 @@ class Book:
 
 @dataclass(frozen=True, slots=True)
 class GoldenFinding:
-    """One scenario compared with the book. `kept` is None if the book does not know this outside or this scenario."""
+    """One scenario compared with the book. `kept` is None if the book lacks this outside or this scenario."""
 
     name: str
     digest: str

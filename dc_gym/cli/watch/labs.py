@@ -28,7 +28,7 @@ STILL_S = 1.5
 START_S = 30.0
 """How long to wait for a folder that does not exist: a training loads a lot before it creates one."""
 NEXT_LAB_S = 10.0
-"""How long to wait for another lab: one that dies is replaced within seconds."""
+"""How long to wait for another lab: a dead lab is replaced within seconds."""
 
 
 @dataclass(slots=True)

@@ -39,7 +39,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class NetworkConstants:
-    """The constants of a network, for the ports in the order of the rows. nan: the run's plan does not say."""
+    """The constants of a network, for the ports in the order of the rows. nan: the run's plan lacks the constant."""
 
     ports: tuple[str, ...]
     rate_bps: Numbers
@@ -166,8 +166,8 @@ class Attached:
     """A lab's state matrix, mapped read-only."""
 
     def __init__(self, folder: Path, region: tuple[int, int, int] | None = None) -> None:
-        """`region`: what the lab has answered; its matrix may not exist yet (ProtocolError). None: the lab is asked, and the
-        answer and the matrix are waited for."""
+        """`region`: the lab's answer; its matrix may not exist yet (ProtocolError). None: asks the lab, and waits for the answer
+        and the matrix."""
         self._folder = folder
         fd, offset, length = region or share.attach(folder)
         try:

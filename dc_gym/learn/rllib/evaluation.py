@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluation of a frozen policy: episodes without exploration, with seeds that no training has.
 
-The episodes are of the training's spec and of others. The policy runs in an EnvRunner of its own, with all of RLlib's connectors.
+The episodes use the training's spec and others. The policy runs in an EnvRunner of its own, with all of RLlib's connectors.
 If the training samples in separate processes, the evaluation does so too (one lab for each spec, counted as one).
 """
 

@@ -86,7 +86,7 @@ class TrainingSettings:
             raise UsageError(f"run: levels = {self.levels} must be 0 or at least 2, seed = {self.seed} below {HELD_OUT:,}")
 
     def _require_agents(self) -> None:
-        """Raises UsageError if settings for many agents are given for a central one, or those of hosts for others."""
+        """Raises UsageError if settings for many agents are given for a central one, or settings of hosts for other agents."""
         for name in ("policies", "see", "reward"):
             who = "hosts" if name == "see" else "many agents"
             if (self.agents == CENTRAL or (name == "see" and self.agents != HOSTS)) and getattr(self, name) != CHOICES[name][0]:

@@ -36,7 +36,7 @@ MOST_IDLE = 3
 """Iterations without a step before the training ends. Runners whose labs do not boot return nothing, and RLlib goes on
 regardless."""
 SAMPLE_TIMEOUT_S = 3600.0
-"""RLlib's timeout of a sample, raised from its default of 60 s. Labs have their own watchdog, which reports what is wrong."""
+"""RLlib's timeout of a sample, raised from its default of 60 s. Labs have their own watchdog, which reports the fault."""
 
 
 class Subject(Protocol):
@@ -130,8 +130,8 @@ def run(request: TrainingRequest, progress: Progress, register: Any) -> Path:
 
 
 def _on_host(request: TrainingRequest, told: Any, progress: Progress) -> Any:
-    """Returns the settings without what a single network in real time cannot have. Raises UsageError if the user asked for one of
-    these."""
+    """Returns the settings without those that a single network in real time cannot have. Raises UsageError if the user gave one
+    of these."""
     if told.labs != 1 or told.runners > 1:
         many = f"{told.labs} networks in each of {told.runners} runners" if told.runners > 1 else f"{told.labs} networks"
         raise UsageError(f'ground "host": {many} would share the machine in real time; give --labs 1, and at most --runners 1')
@@ -256,7 +256,7 @@ class _Loop:
             self._progress.note(f"evaluation after {self._steps:,} steps, {name}: return {number(mean)} over {len(own)} episodes")
 
     def _export(self) -> Path:
-        """Exports the policy and returns its path, or that of the last checkpoint."""
+        """Exports the policy and returns its path, or the path of the last checkpoint."""
         from dc_gym.learn.rllib import export, policy
 
         target = self._out / export.NAME
