@@ -23,7 +23,7 @@ from dc_gym.base.files import ODD, scratch
 
 PARTIAL = ".partial-"
 NEW_LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-"""How a lock's file is opened: it is made if it does not exist, and never through a link."""
+"""The flags that open a lock's file: it is made if it does not exist, and never through a link."""
 PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable", "frozen", "headers", "behaviour")
 IN_USE = "in-use.lock"
 TRUST = "DCGYM_TRUST_CACHE"
@@ -65,7 +65,7 @@ def _check_roots_own(path: Path) -> None:
         if not folder.exists():
             continue
         found = folder.stat()
-        sticky = folder != path and found.st_mode & stat.S_ISVTX  # there others cannot rename what is root's
+        sticky = folder != path and found.st_mode & stat.S_ISVTX  # there others cannot rename root's files
         if found.st_uid != 0 or (found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not sticky):
             which = "" if folder == path else f": {folder}"
             raise UsageError(
@@ -156,7 +156,7 @@ def in_use() -> Iterator[None]:
         yield
         return
     try:
-        with suppress(OSError):  # a file system without locks: `clear` can have none either, and says so
+        with suppress(OSError):  # a file system without locks: `clear` can have none either, and reports it
             fcntl.flock(fd, fcntl.LOCK_SH)
         yield
     finally:
@@ -225,7 +225,7 @@ def publish(made: Path, target: Path, work: Path) -> None:
 
 
 def remove_partials(folder: Path, own: str = "") -> list[Path]:
-    """Removes what dead processes left: partial folders whose lock nobody holds, and those of `own`, which the caller locks."""
+    """Removes dead processes' partial folders: folders whose lock nobody holds, and those in `own`, which the caller locks."""
     removed = []
     for path in sorted(folder.glob(f"*{PARTIAL}*")):
         name = path.name.partition(PARTIAL)[0]

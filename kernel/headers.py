@@ -27,7 +27,7 @@ FLAGS = "flags.json"
 TCPS = "net/ipv4"
 """The folder of Linux' TCPs, in the archive."""
 SAMPLE = f"{TCPS}/tcp_cubic.o"
-"""The object whose options are those of all."""
+"""The object whose options all others share."""
 FOLDERS = ("include", "arch", TCPS)
 CONFIGURATION = "include/generated/autoconf.h"
 NEED_BYTES = 20_000_000

@@ -5,7 +5,7 @@ A port whose peer has it hold a class waits for the frames that came in at the p
 that switch. If all the ports at which they wait are held themselves, and so on round a circle, nothing moves any more (Hu et al.,
 "Deadlocks in Datacenter Networks: Why Do They Form, and How to Avoid Them", HotNets 2016).
 
-The states are those of one moment. A PAUSE frame that ends a pause may be under way at that moment; a true deadlock is there at
+The states are read at one moment. A PAUSE frame that ends a pause may be under way at that moment; a true deadlock is there at
 any later moment, too.
 """
 

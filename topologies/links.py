@@ -132,7 +132,7 @@ class LinkSpec:
         return section_of(cls, given)
 
     def over(self, base: LinkSpec) -> LinkSpec:
-        """Returns `base` with the values given here in place of its own."""
+        """Returns `base` with its values replaced by the values given here."""
         names = [each.name for each in fields(LinkSpec) if each.name != "thresholds"]
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         return replace(base, **given, thresholds=merged(base.thresholds, self.thresholds))
@@ -160,7 +160,7 @@ PAIR = Kind((list,), 'two words such as ["leaf", "spine"]', _pair, list)
 class LinkRule(LinkSpec):
     """An entry of `[[topology.links]]`: keys for the links between two nodes, or the nodes of two layers.
 
-    They hold in either direction (`between`), or for what the nodes at one end send (`from` and `to`).
+    They hold in either direction (`between`), or for the frames that the nodes at one end send (`from` and `to`).
     """
 
     between: tuple[str, str] | None = key(PAIR, help="names of nodes, names of layers, or `*`; in both directions")
@@ -168,11 +168,11 @@ class LinkRule(LinkSpec):
     receiver: str | None = key(TEXT, name="to", help="the other end")
 
     def ends(self) -> tuple[str, str]:
-        """Returns the two words that say which links it is about."""
+        """Returns the two words that select its links."""
         return self.between or (self.sender or "", self.receiver or "")
 
     def matches(self, a: Node, b: Node) -> bool:
-        """Returns True if it holds for what a sends to b.
+        """Returns True if it holds for frames from a to b.
 
         Args:
             a: The sender.
@@ -288,7 +288,7 @@ class Wiring:
         return list(dict.fromkeys(found))
 
     def _link(self, a: Node, b: Node, own: LinkSpec) -> LinkSpec:
-        """Returns all keys that hold for what a sends to b over a link."""
+        """Returns all keys that hold for frames from a to b over a link."""
         link = own.over(self.links)
         for rule in self.rules:
             if rule.matches(a, b):
@@ -315,7 +315,7 @@ class Wiring:
         return Queue(limit_bytes, self._switch_queue(marks), marks)
 
     def _linux_queue(self, link: LinkSpec, limit_bytes: int) -> Queue:
-        """Returns a queue of Linux' own, which marks by itself."""
+        """Returns a queue of Linux' own, which has its own marking."""
         for name in ("marking", "marks_at"):
             value = getattr(link, name)
             if value not in (None, marking.AUTO, "none"):
@@ -326,7 +326,7 @@ class Wiring:
         return Queue(limit_bytes, cast(QueueKind, self.switch_qdisc), settings=made)
 
     def _host_queue(self, link: LinkSpec, rate_bps: int) -> Queue:
-        """Returns a host's queue. One that may be paused has the classes of switches, and tells how long it was paused."""
+        """Returns a host's queue. A queue that may be paused has the classes of switches, and counts how long it was paused."""
         same = link.host_buffer_bytes in (None, link.buffer_bytes)
         given = link.buffer_bytes if same else link.host_buffer_bytes
         limit_bytes = self._bytes(given, "buffer" if same else "host_buffer", rate_bps)
@@ -410,7 +410,7 @@ class Wiring:
 
 
 def _classful(classes: tuple[QueueClass, ...]) -> Queue:
-    """Returns a `port` with classes: its limit and marking are those of the first."""
+    """Returns a `port` with classes: its limit and marking are the first class's."""
     return Queue(classes[0].limit_bytes, "port", classes[0].marking, classes=classes)
 
 

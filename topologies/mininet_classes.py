@@ -17,7 +17,7 @@ __all__ = ["Host", "Link", "Mininet", "OVSSwitch", "Topo"]
 
 
 class _Version:
-    """A version number with dots, such as 2.3.0. It does as much of `distutils.version.StrictVersion` as Mininet needs."""
+    """A version number with dots, such as 2.3.0. It has the part of `distutils.version.StrictVersion` that Mininet needs."""
 
     def __init__(self, text: str) -> None:
         self.numbers = tuple(map(int, text.split(".")))

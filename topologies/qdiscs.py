@@ -24,7 +24,7 @@ __all__ = ["KINDS", "OURS", "QdiscContext", "Room", "register", "room_of", "sett
 
 LONGEST_NS = 100 * S
 CODEL_ROUNDING_US = 2
-"""CoDel counts in units of 1024 ns, of which the kernel tells whole microseconds."""
+"""CoDel counts in units of 1024 ns, which the kernel reports in whole microseconds."""
 TCA_CODEL_TARGET, TCA_CODEL_LIMIT, TCA_CODEL_INTERVAL, TCA_CODEL_ECN, TCA_CODEL_CE_THRESHOLD = range(1, 6)
 TCA_FQ_CODEL_TARGET, TCA_FQ_CODEL_LIMIT, TCA_FQ_CODEL_INTERVAL, TCA_FQ_CODEL_ECN = range(1, 5)
 TCA_FQ_CODEL_FLOWS, TCA_FQ_CODEL_QUANTUM, TCA_FQ_CODEL_CE_THRESHOLD = range(5, 8)
@@ -73,7 +73,7 @@ class QdiscContext:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Where the kernel tells a qdisc's limit, and the bytes that it counts in."""
+    """The place where the kernel reports a qdisc's limit, and the bytes of the limit's unit."""
 
     attribute: int
     """The type of its attribute; 0: the number of 32 bits at `place` of a structure."""
@@ -105,7 +105,7 @@ def register(
 
 
 def room_of(name: str) -> Room | None:
-    """Returns where the kernel tells the limit of one of Linux' qdiscs; None for others."""
+    """Returns the place where the kernel reports the limit of one of Linux' qdiscs; None for others."""
     return _rooms.get(name)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routing that reacts to links: what each switch does with the packets of a run once its rules are computed without a cut link.
+"""Routing that reacts to links: the next hops of each switch for a run's packets, once its rules are computed without a cut link.
 
 A reaction gives switches new next hops for destinations while traffic runs. It is computed here, as plain data: an entry for each
 switch and destination for which the switch may have packets of the run, by the old or by the new rules. A packet that was on its

@@ -38,7 +38,7 @@ class RateUnits:
 
     @property
     def mbps(self) -> int:
-        """The rate as algorithms know it, in whole Mbit/s, at least 1."""
+        """The rate in the unit of algorithms, in whole Mbit/s, at least 1."""
         return max(1, self.rate_bps // MBPS)
 
     def words(self) -> tuple[int, int, int, int]:
@@ -46,7 +46,7 @@ class RateUnits:
         return self.time_ns, self.sent_bytes, self.queue_bytes, self.mbps
 
     def record(self, place: int, time_ns: int, sent_bytes: int, queue_bytes: int) -> int:
-        """Returns a record, as lab_int_record() does. `place` is that of the rate in its table."""
+        """Returns a record, as lab_int_record() does. `place` is the rate's index in its table."""
         queue = min(queue_bytes // self.queue_bytes, 2**17 - 1)
         return place << 61 | time_ns // self.time_ns % 2**24 << 37 | sent_bytes // self.sent_bytes % 2**20 << 17 | queue
 

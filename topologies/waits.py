@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The times for which a ground waits before and after traffic. They follow from the network's delays, rates and queues.
 
-Before traffic one frame crosses each path, so that switches know it. After an episode all that is under way arrives.
+Before traffic one frame crosses each path, so that switches learn it. After an episode all frames under way arrive.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class FlowRequest:
     length_ns: int = 0  # after its start; 0: no limit
     gaps: str = "exact"  # between the chunks of a flow with a rate
     transport: str | None = None  # one of TRANSPORTS; None: workload.transport
-    dscp: int | None = None  # in the IP header of its packets and of what answers them; None: workload.dscp
+    dscp: int | None = None  # in the IP header of its packets and of their answers; None: workload.dscp
     group: str = "flow"
     rep: int = 0  # number of its repetition or round
     gate: int = NO_GATE

@@ -107,7 +107,8 @@ def register(name: str, pattern: Callable[..., Iterable[FlowRequest]], keys: Any
 
     Args:
         name: The value.
-        pattern: `pattern(context, keys)`, or `pattern(context)` without keys. Its docstring says who sends what, and when.
+        pattern: `pattern(context, keys)`, or `pattern(context)` without keys. Its docstring describes senders, receivers, flows
+        and times.
         keys: The dataclass of its keys. If it declares `size` (shared_keys.size), the pattern itself handles workload.size.
             Otherwise workload.size is the size of each flow that has none.
     """
@@ -132,7 +133,7 @@ def require(holds: bool, key: str, value: object, why: str) -> None:
         holds: The condition.
         key: The key's name in [workload].
         value: Its value.
-        why: What is wrong and what to give, for the error.
+        why: The fault and the remedy, for the error.
 
     Raises:
         WorkloadError: It does not hold.

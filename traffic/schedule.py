@@ -45,7 +45,7 @@ class Flow:
 
     @property
     def answer_ports(self) -> tuple[int, int]:
-        """The source and destination port of packets that come back. With RoCEv2 they equal those of the data."""
+        """The source and destination port of packets that come back. With RoCEv2 they equal the data's."""
         ports = (self.src_port, self.dst_port)
         return ports if self.request.transport == "rdma" else ports[::-1]
 
@@ -77,8 +77,8 @@ def make_schedule(
 ) -> Schedule:
     """Gives every flow its sockets and its path.
 
-    `controller` is that of all flows; with `beside`, that is the TCP of those over TCP. A row of the state matrix is an index
-    into `ports`, by default graph.ports(). A request that names no transport goes over TCP.
+    `controller` is the controller of all flows; `beside` replaces it for flows over TCP. A row of the state matrix
+    is an index into `ports`, by default graph.ports(). A request that names no transport goes over TCP.
     """
     requests = [each if each.transport else replace(each, transport="tcp") for each in requests]
     for name in (controller, beside or controller):
@@ -148,7 +148,7 @@ def ways_from(flow: Flow, graph: Graph, router: Router, src_port: int) -> tuple[
 
 
 def both_ways(flows: Iterable[Flow], graph: Graph, router: Router) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Yields for each flow the ports that its data crosses, and those that answers to it cross.
+    """Yields for each flow the ports that its data crosses, and the ports that answers to it cross.
 
     Answers may come back over other switches: each switch spreads flows by a hash of its own.
     """

@@ -74,7 +74,7 @@ class AgentPolicy(PolicyFile):
     each host."""
     hosts: tuple[str, ...]
     """The values that the elements of the action set, in order (Scene.value_names): hosts, or values of ports. If the policy is
-    for each host, switch or port: those of its training."""
+    for each host, switch or port: the values of its training."""
     activation: str = "tanh"
     output: str = "clip"
     obs_mean: Floats | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kind of policies for NICs that a method adds to those of nic_policy.py."""
+"""A kind of policies for NICs that a method adds to the kinds of nic_policy.py."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NicKind:
     memory: int
     """The count of numbers that the policy stores for each flow."""
     integers: Callable[[Integers, int, Integers, Integers], tuple[Integers, Integers]]
-    """`integers(body, bias, inputs_q16, memory_q16)` computes what the NIC does from the body of a table."""
+    """`integers(body, bias, inputs_q16, memory_q16)` computes the NIC's output from the body of a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +46,14 @@ class NicKindReference:
     bound: Any
     """Bound (ctrl/nic/reference.py) on the difference of a header's decision from the reference's."""
     output_bound: float
-    """Bound on the difference of an output from that of the policy in floats, for the same inputs and memory."""
+    """Bound on the difference of an output from the policy's output in floats, for the same inputs and memory."""
     distances: Callable[[Any, Iterable[Sequence[Sequence[int]]]], tuple[int, float, int]]
     """`distances(policy, traces)` returns the decisions of a NicPolicy, the largest difference, and how many differ from the
     integers in Python."""
 
 
 def added() -> Mapping[str, MethodNicPolicy]:
-    """Returns the kinds that methods add, by name. The name is that of the algorithm that runs it."""
+    """Returns the kinds that methods add, by name. The name is the name of the algorithm that runs it."""
     return {kind: each for method in methods.by_name().values() for kind, each in method.nic_policies.items()}
 
 

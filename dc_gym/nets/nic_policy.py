@@ -53,7 +53,7 @@ class NicPolicy(PolicyFile):
     OWNER: ClassVar[str] = NIC
 
     policy: Any
-    """The network or trees: an Mlp, Lstm or Trees of RL-CC, or that of a method's kind."""
+    """The network or trees: an Mlp, Lstm or Trees of RL-CC, or an object of a method's kind."""
     scaling: Scaling = field(default_factory=Scaling)
     """From RL-CC's measurements to inputs. Policies of a method's kind have none."""
     provenance: Mapping[str, Any] = field(default_factory=dict)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The digest of what agents did in a run: SHA-256 over their table and over what they have learned (docs/digests.md).
+"""The digest of agents' actions in a run: SHA-256 over their table and their learned states (docs/digests.md).
 
 It is apart from the digest of the records: rewards and learned states depend on numpy, and the records do not contain them.
 """

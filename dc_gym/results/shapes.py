@@ -29,7 +29,7 @@ MANIFEST: Shape = {
     "digest_version?": Number(1, 2**31, whole=True),
     "digest": str,
     "agent_digest?": str,
-    "spec?": (SPEC, None, str, NUMBER, bool, [ANY]),  # what runs a spec says itself that it is none
+    "spec?": (SPEC, None, str, NUMBER, bool, [ANY]),  # the loader refuses other values when it runs the spec
     "seed?": COUNT,
     "ground?": str,
     "clock?": str,

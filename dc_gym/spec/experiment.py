@@ -230,7 +230,7 @@ class Spec:
 
     @property
     def payload_bytes(self) -> int:
-        """The payload of a full packet over RDMA: `nic.payload`, or what a full frame has room for."""
+        """The payload of a full packet over RDMA: `nic.payload`, or the room of a full frame."""
         room = self.topology.frame_bytes - self.frame_headers_bytes
         return room if self.nic.payload_bytes is None else min(self.nic.payload_bytes, room)
 
@@ -419,7 +419,7 @@ class Spec:
     def to_dict(self, *, copied: bool = False) -> dict[str, Any]:
         """Returns the keys as a file would give them. `from_dict` reads them back.
 
-        Defaults are filled in, and keys without a value are left out. With `copied`, paths are those of the copies that a result
+        Defaults are filled in, and keys without a value are left out. With `copied`, paths lead to the copies that a result
         keeps.
         """
         plain: dict[str, Any] = {}
@@ -474,7 +474,7 @@ SECTIONS: dict[str, type] = {
 
 
 def keys() -> tuple[str, ...]:
-    """Returns every key, dotted, those of registered kinds included, in the order of declaration."""
+    """Returns every key, dotted, including keys of registered kinds, in the order of declaration."""
     return tuple(f"{section}.{name}" if section else name for section, cls in SECTIONS.items() for name in all_fields(cls))
 
 

@@ -40,7 +40,7 @@ LONG = ("study", "variant", "seed", "measure", "value", "fingerprint")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a file of evidence says."""
+    """The contents of a file of evidence."""
 
     study: str
     fingerprint: str
@@ -48,7 +48,7 @@ class Table:
     runs: str
     """Identity of the specs (identity.py)."""
     measures: str
-    """Identity of what measures them."""
+    """Identity of the code that measures them."""
     environment: Mapping[str, str]
     options: Mapping[str, Any]
     """Options of the command that change what is run."""

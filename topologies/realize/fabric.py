@@ -168,7 +168,7 @@ class Fabric:
         return cables.devices(sock)
 
     def verify(self) -> None:
-        """Raises FabricError unless every cable and every queue is what the graph asks for."""
+        """Raises FabricError unless every cable and every queue is as in the graph."""
         self._check_cables(self.devices())
         if self._groups:
             group_ports.check(self._root, self._groups, self.ifindexes)
@@ -233,7 +233,7 @@ class Fabric:
     def impair(self, seed: int, from_ns: int, lossy: Collection[str] = ()) -> None:
         """Impairs the links that are not perfect from that time of CLOCK_MONOTONIC on. Each direction has a seed of its own.
 
-        So has each port of `lossy`, whose cable may become lossy later.
+        Each port of `lossy`, whose cable may become lossy later, has one, too.
         """
         impaired = [
             cable
@@ -252,7 +252,7 @@ class Fabric:
             cables.check_impairment(cable, ends)
 
     def change(self, changes: Mapping[str, Mapping[str, int]]) -> None:
-        """Changes cables, each by what the port at its end sends: quantities of topologies/changes.py by the port's name."""
+        """Changes cables, each in the direction from a port: quantities of topologies/changes.py by the port's name."""
         for name, values in changes.items():
             given = {cables.ARGUMENTS[quantity]: value for quantity, value in values.items()}
             self.socket_of(self.graph.port(name).node).batch([cables.change(self.ifindexes[name], name, **given)])
@@ -333,7 +333,7 @@ class Fabric:
             )
 
     def _set_ways(self) -> None:
-        """Gives cables whose directions differ the rate and delay of what their second end sends."""
+        """Gives cables whose directions differ the rate and delay of the direction from their second end."""
         unlike = [cable.sent_by(cable.b.ifname) for cable in self.graph.cables if cable.back is not None]
         for cable in unlike:
             name = cable.a.ifname

@@ -78,7 +78,7 @@ class Switches(Protocol):
         """Returns the packets since the start that found no flow in the datapath, and those that were lost for that reason."""
 
     def freeze(self) -> None:
-        """Stops what is not needed while traffic runs."""
+        """Stops daemons that are not needed while traffic runs."""
 
     def thaw(self) -> None:
         """Undoes `freeze`."""

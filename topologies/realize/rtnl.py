@@ -119,7 +119,7 @@ class NetlinkRequest:
         self.kind, self.flags, self.body, self.what = kind, flags, body, what
 
     def message(self, seq: int = 0, flags: int = 0) -> bytes:
-        """Returns the bytes of the message, padded to four bytes. `flags` are set beside those of the request."""
+        """Returns the bytes of the message, padded to four bytes. `flags` are set beside the request's own."""
         length = NLMSG_HDR.size + len(self.body)
         header = NLMSG_HDR.pack(length, self.kind, self.flags | flags | NLM_F_REQUEST, seq, 0)
         return header + self.body + bytes(-length % 4)

@@ -64,7 +64,7 @@ def plot(folder: Path, columns: Sequence[str] | None = None, out: Path | None = 
 
 
 def draw(curve: LearningCurve, columns: Sequence[str] | None = None) -> Figure:
-    """Returns the figure of a training, one panel for each column (default: those of BY_DEFAULT that it has)."""
+    """Returns the figure of a training, one panel for each column (default: its columns that are in BY_DEFAULT)."""
     shown = list(columns or [name for name in BY_DEFAULT if name in curve.columns])
     for name in shown:
         if name not in curve.columns:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 KMIN, KMAX, PMAX = (f"enforced_{name}_" for name in ("kmin_bytes", "kmax_bytes", "pmax_ppm"))
-"""Beginnings of columns of agent.parquet; a port's name, or that of a class of one, follows."""
+"""Beginnings of columns of agent.parquet; the name of a port, or of a port's class, follows."""
 MOST_PORTS, MOST_STEPS = 24, 200
 """Rows and columns of the figure of all ports."""
 
@@ -58,7 +58,7 @@ class Markings:
         return cls(names, t_s, rows(KMIN), rows(KMAX), rows(PMAX) / PPM)
 
     def at(self, port: str) -> Self | None:
-        """Returns those of a port and its classes; None if no agent set any there."""
+        """Returns the markings of a port and its classes; None if no agent set any there."""
         chosen = [number for number, name in enumerate(self.names) if name.partition(CLASS_MARK)[0] == port]
         return self._some(chosen) if chosen else None
 

@@ -223,7 +223,7 @@ def in_order(text: str) -> tuple[float, str]:
 
 
 def family(results: Iterable[Result], key: str) -> str:
-    """Returns the unit family of a key: that of its values' texts, or of the spec's field if the values are plain numbers."""
+    """Returns the unit family of a key: its values' texts give it, or the spec's field if the values are plain numbers."""
     own = spec.unit_of(key).removeprefix("_")
     found = {(_quantity(value) or (0.0, own))[1] for value in (written(result, key) for result in results)}
     return found.pop() if len(found) == 1 else ""

@@ -61,7 +61,7 @@ PATIENCE = (4, 40, 400)  # closed forms and gaps that a lone flow may take until
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How payload is split into frames."""
+    """The split of payload into frames."""
 
     payload_bytes: int
     """The payload of a full frame."""
@@ -79,7 +79,7 @@ NO_FRAMINGS: Mapping[str | None, Framing] = {}
 
 @dataclass(frozen=True, slots=True)
 class PathClass:
-    """The description of a path: each hop as (rate in bit/s, delay in ns, what else the graph says of cable and queue)."""
+    """The description of a path: each hop as (rate in bit/s, delay in ns, the graph's other properties of cable and queue)."""
 
     forward: tuple[tuple[int, int, str], ...]
     backward: tuple[tuple[int, int, str], ...]
@@ -127,7 +127,7 @@ class FctCurve:
 
     path_class: PathClass
     model: Flow
-    """A flow of the run on such a path."""
+    """A flow of the run on a path of this description."""
     file: Path
     wanted: Ints
     """The sizes that occur, ascending."""
@@ -188,8 +188,8 @@ def of(
 
 
 def unknown(schedule: Schedule, why: str) -> Ideal:
-    """Returns the ideal for a failed measurement. The run keeps its other results, and the manifest says why it has no
-    slowdown."""
+    """Returns the ideal for a failed measurement. The run keeps its other results, and the manifest has the reason why there is
+    no slowdown."""
     nothing = np.full(len(schedule.flows), np.nan)
     return Ideal(np.full(len(nothing), -1, np.int32), nothing, nothing, None, {"method": "failed", "why": why})
 
@@ -391,7 +391,7 @@ def _groups(schedule: Schedule, of_flow: npt.NDArray[np.int32]) -> dict[tuple[in
 
 
 def _hop(graph: Graph, ifname: str) -> tuple[int, int, str]:
-    """Returns everything that the graph says of a port's queue and cable, except names."""
+    """Returns the graph's properties of a port's queue and cable, except names."""
     cable, port = graph.cable_of(ifname), graph.port(ifname)
     rest = {name: value for name, value in _rest_of(cable).items()} | {"queue": repr(port.queue)}
     return cable.rate_bps, cable.delay_ns, json.dumps(rest, sort_keys=True)

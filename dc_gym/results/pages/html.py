@@ -33,6 +33,6 @@ def render(package: str, template: str, *, title: str, mark: str, **values: obje
 
 
 def drawing(figure: Figure, name: str, words: str, style: Mapping[str, Any] | None = None) -> Markup:
-    """Returns a figure as part of a page. `name` is its own within the page; `words` say what it shows."""
+    """Returns a figure as part of a page. `name` is its own within the page; `words` describe it."""
     with kit.style(style):
         return Markup(to_svg(figure, name, words))

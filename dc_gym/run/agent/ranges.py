@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that are not within the range that their feature or reward declares. Each name is told once in a process."""
+"""Values that are not within the range that their feature or reward declares. Each name is reported once in a process."""
 
 from __future__ import annotations
 

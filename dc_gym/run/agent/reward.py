@@ -139,7 +139,7 @@ class WeightedReward:
         return cls(text, tuple(terms))
 
     def __call__(self, frame: Frame, scene: Scene, share: Floats) -> float:
-        """Returns the sum of the weighted rewards; the arguments are those of `score`."""
+        """Returns the sum of the weighted rewards; the arguments are as for `score`."""
         return sum(weight * each.value(frame, scene, share) for weight, each in self.terms)
 
     def score(self, frame: Frame, scene: Scene, share: Floats) -> tuple[float, dict[str, float]]:

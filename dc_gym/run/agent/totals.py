@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The totals in the info of an episode's last step. They are measured, and do not depend on the reward.
 
-TCP alone, oracles and trained policies are compared by these totals. Queues of hosts are listed beside those of switches, so that
+TCP alone, oracles and trained policies are compared by these totals. Queues of hosts are listed beside switches' queues, so that
 an agent that only moves queues from switches to hosts is visible as such. docs/environment.md defines each name.
 """
 
@@ -24,7 +24,7 @@ from dc_gym.run.agent.scene import Scene
 __all__ = ["EpisodeTotals", "metrics"]
 
 DELAYS = {"queueing_delay_s": "flows", "switch_delay_s": "flows", "host_delay_s": "flows", "rtt_s": "rtt_flows"}
-"""Means over the flows under way (or those of them that have an RTT sample), with the metric that counts these flows. An
+"""Means over the flows under way (or over such flows with an RTT sample), with the metric that counts these flows. An
 episode's mean is weighted by this count."""
 QUEUES = ("switch_queue_bytes", "host_queue_bytes")
 COUNTS = ("drops", "marks", "retransmits", "flows_ended")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The system in a lab, reached from outside by the hand in it (kernel/hand.h): a topologies/realize/system.py.
 
-What the lab gives back is not trusted: lengths are checked against what was asked for, and netlink messages by who reads them
-(topologies/realize/rtnl.py). A lab that does not answer as it should ends with an error.
+The lab's answers are not trusted: lengths are checked against the request, and netlink messages by their reader
+(topologies/realize/rtnl.py). A lab that answers wrongly ends with an error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NUMBERS = {
     "mkdir": 83, "mount": 165, "clock_gettime": 228, "unshare": 272, "accept4": 288, "pipe2": 293, "setns": 308,
     "start": START,
 }  # fmt: skip
-"""System calls of x86-64, on which alone the lab kernel runs, and that of the hand."""
+"""System calls of x86-64, on which alone the lab kernel runs, and the hand's own system call."""
 MOST_ERRNO = 4095
 PIECE_BYTES = 16 << 10
 """Bytes that are read at once."""
@@ -94,7 +94,7 @@ class Done:
 
     @property
     def data(self) -> bytes:
-        """As much of the buffer as the result says."""
+        """The part of the buffer that the result's length gives."""
         return self.buffer[: max(0, self.result)]
 
 
@@ -156,7 +156,7 @@ class Hand:
         self._lab.answer(status)
 
     def until_step(self) -> int:
-        """Lets the lab run until a program asks, and returns the number of the step: STEP, or that of an agent's step."""
+        """Lets the lab run until a program asks, and returns the number of the step: STEP, or the number of an agent's step."""
         try:
             step, _ = self._lab.until_step(on_progress=self._on_progress)
         except LabError as error:

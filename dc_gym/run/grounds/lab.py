@@ -37,7 +37,7 @@ GRACE_NS = 600 * 10**9  # virtual time after the traffic, for counting
 NS = 1e-9
 MOST_SHOWN = 5
 STILL_S = 3.0
-"""Wall time without virtual time after which the user is told which program computes."""
+"""Wall time without virtual time after which the user sees which program computes."""
 
 
 def lab_config(
@@ -93,7 +93,7 @@ class StillProgram:
         self._told = False
 
     def look(self, state: LabState, programs: Mapping[int, str]) -> None:
-        """Is told, now and then, what the lab does."""
+        """Receives, now and then, the lab's activity."""
         now_s = time.monotonic()
         if state.virtual_ns != self._virtual_ns:
             self._virtual_ns, self._since_s = state.virtual_ns, now_s

@@ -225,7 +225,7 @@ def mac(text: str) -> tuple[int, ...]:
 
 
 def write_ports(path: Path, graph: Graph, only: Sequence[str] | None = None) -> None:
-    """Writes all ports of a network, or only those of these names."""
+    """Writes all ports of a network, or only the ports with these names."""
     _write(path, graph, [Row(port) for port in graph.ports() if only is None or port.ifname in only])
 
 
@@ -312,7 +312,7 @@ def settings_table(
 ) -> Table:
     """Returns the settings by their names, the algorithm's parameters in their order, and the table of rates of telemetry.
 
-    `beside` says whether the hosts send frames of their own beside RDMA.
+    `beside` is True if the hosts send frames of their own beside RDMA.
     """
     rest = [0] * (MOST_PARAMETERS - len(parameters))
     row = {**told, "parameter": (*parameters, *rest), "int_rate": telemetry.words(rates), "caps": 0, "beside": int(beside)}

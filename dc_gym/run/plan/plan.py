@@ -21,9 +21,9 @@ FLOWS, PORTS, ACTUATORS, CAPTURED = "flows.records", "ports.records", "actuators
 CAPTURED are the ports that are captured, as PORTS are all.
 """
 GROUND = "ground.json"
-"""The file with what a ground has counted."""
+"""The file with a ground's counters."""
 EVENTS, EVENTS_DONE = "events.records", "events.done"
-"""Record files of what eventd is to do, and of what it has done."""
+"""Record files of eventd's orders, and of its work."""
 REACTING_EVENTS = "reacting-events.records"
 """EVENTS with the reactions of routing, which are complete only where the network stands."""
 REACTION_TAG = 1 << 31
@@ -44,7 +44,7 @@ DISTURB = "DCGYM_DISTURB"
 It serves to test determinism.
 """
 REASON = "ground: "
-"""Beginning of the line by which a ground says why it ended."""
+"""Beginning of the line with the reason why a ground ended."""
 UNFIT = "the episode before this reset is unfit"
 """Beginning of the reason of a ground that ended an environment's episode as a run's would be unfit."""
 GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2

@@ -36,7 +36,7 @@ def reactions(spec: Spec, graph: Graph, router: Router, schedule: Schedule, chan
 
 
 def down_at(changes: Sequence[Change], at_ns: int) -> list[str]:
-    """Returns the ports whose cables are cut at a time, and that routing knows of then."""
+    """Returns the ports whose cables are cut at a time, as far as routing has reacted to the cut by then."""
     state: dict[str, int] = {}
     for each in changes:
         if each.at_ns <= at_ns:

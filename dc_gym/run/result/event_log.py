@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The events of a run for its manifest: what each changed, when exactly, and what was read back (docs/events.md)."""
+"""The events of a run for its manifest: the change of each, its exact time, and the values read back (docs/events.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifest of a run (docs/results.md): what was run, on what, and what is known about it."""
+"""The manifest of a run (docs/results.md): the spec, the environment, and facts about the run."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _findings(run: PreparedRun, ports: Sequence[Mapping[str, Any]], counts: RunC
 
 
 def _captures(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns for each captured port what its capture counted, and what the port itself counted until the run's end."""
+    """Returns for each captured port the counters of its capture, and the port's own counters until the run's end."""
     rows = []
     for port, frames in found.get("capture", {}).items():
         before, after = found["before"][port], found["after"][port]

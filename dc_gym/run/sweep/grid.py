@@ -93,7 +93,7 @@ def load(
     """Returns the grid of a grid file, or of a spec that `axes` vary (as --seeds and --controllers do in a grid file, too).
 
     Raises SpecError with the file and the key if anything in it, or in any of its specs, is wrong. `trust` and `say` are as in
-    specs.load. `record`: what the sweep's folder knows; specs that were checked and have not changed are not read again.
+    specs.load. `record`: the sweep folder's record; specs that were checked and have not changed are not read again.
     """
     read = partial(specs.read, trust=trust, say=say)
     path = specs.file_of(path)

@@ -125,7 +125,7 @@ def _print(lines: Sequence[str]) -> None:
 
 
 def _shown(statuses: Sequence[Status]) -> Mapping[str, str]:
-    """Returns the columns. With idle time between flows, completion comes first, and goodput is that of the active time."""
+    """Returns the columns. With idle time between flows, completion comes first, and goodput is measured over the active time."""
     if not any(has_idle_time(status.summary) for status in statuses):
         return SHOWN
     first = {name: heading for name, heading in SHOWN.items() if name.startswith("fct_")}

@@ -6,8 +6,8 @@ still at each decision. Then their transitions go into one replay, in the order 
 updated from it. Nothing depends on wall time: one seed gives one net, bit for bit. If a lab dies, its episode is repeated from
 its beginning.
 
-Two things are ours. What traffic arrives moves a reward far more than an action does. So a reward counts relative to that of the
-same queue in the same slot in the other labs. And DCQCN takes milliseconds to answer a marking, many slots. So an action at
+Two things are ours. Arriving traffic moves a reward far more than an action does. So a reward counts relative to the rewards of
+the same queue in the same slot in the other labs. And DCQCN takes milliseconds to answer a marking, many slots. So an action at
 random is kept for a while.
 """
 
@@ -111,7 +111,7 @@ class Trainer:
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, Any], settings: AccTrainingSettings) -> Trainer:
-        """Returns a training that goes on from arrays. Raises KeyError or AgentError if they are not those of one."""
+        """Returns a training that goes on from arrays. Raises KeyError or AgentError if they do not belong to a training."""
         replay = Replay.of_arrays(arrays, "replay_", settings.replay)
         return cls(settings, DoubleDqn.of_arrays(arrays, settings.dqn), replay, np.asarray(arrays["curve"], CURVE))
 

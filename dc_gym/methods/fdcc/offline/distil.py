@@ -60,7 +60,7 @@ class Distillation:
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """How near trees are to their network in an incast of the model."""
+    """The distance of trees from their network in an incast of the model."""
 
     flows: int
     moved_by: str

@@ -16,7 +16,7 @@ from dc_gym.methods.fdcc.offline.telemetry_fluid import Incasts, Places, Signals
 from dc_gym.nets.decision import Floats
 
 CENTRAL = 7
-"""Numbers of what critics see of a network and actors do not; the last one is the mean of all flows' latest actions."""
+"""The number of values of a network that critics see and actors do not; the last one is the mean of all flows' latest actions."""
 
 
 class FlowPolicy(Protocol):
@@ -105,7 +105,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Decisions of flows, one a row; those of a flow follow one another."""
+    """Decisions of flows, one a row; the decisions of a flow follow one another."""
 
     observed: Floats32
     """[rows, 8]"""
@@ -117,7 +117,7 @@ class Streams:
     taught: Floats32
     """The teacher's output for the same window."""
     reward: Floats32
-    """The reward of what the flow measured at its next decision."""
+    """The reward for the flow's measurements at its next decision."""
     place: npt.NDArray[np.int32]
     """0 for a flow's first decision, then 1, ..."""
 

@@ -185,7 +185,8 @@ def certificate(run: ReportedRun) -> dict[str, Any]:
 def _sections(scenario: Scenario) -> list[tuple[str, tuple[Metric, ...]]]:
     """Returns the sections of metrics that apply: no completion times without flow sizes, no loss where none was configured.
 
-    With idle time between flows, completion comes first, and goodput is that of the active time. Without, the two are alike.
+    With idle time between flows, completion comes first, and goodput is measured over the active time. Without, the two are
+    alike.
     """
     idle = any(has_idle_time(run.result.summary) for group in scenario.groups for run in group.runs)
     left_out = "goodput_bps" if idle else "active_goodput_bps"
@@ -313,7 +314,7 @@ def _conservation(kept: Mapping[str, int]) -> list[tuple[str, str]]:
 
 
 def _calibration(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str, str]]:
-    """Returns one row for each quantity and requested value: what was found, the largest error and how it was measured, and the
+    """Returns one row for each quantity and requested value: the found value, the largest error and how it was measured, and the
     number of ports."""
     found: dict[tuple[str, str, str], list[Any]] = {}
     for row in rows:

@@ -18,9 +18,9 @@ Place = Callable[[], AbstractContextManager[None]]
 
 
 def received_bps(source: Place, destination: Place, address: str, duration_s: float, stop: Callable[[], bool]) -> float | None:
-    """Sends for so long from one host to another one, and returns the rate of the bytes that arrive in that time.
+    """Sends for a time from one host to another, and returns the rate of the bytes that arrive in that time.
 
-    Returns None if there is no connection, or `stop` says that the user has interrupted.
+    Returns None if there is no connection, or if `stop` returns True because the user has interrupted.
     """
     with destination(), socket.create_server(("", 0)) as listener:
         with source():

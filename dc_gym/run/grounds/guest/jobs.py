@@ -83,7 +83,7 @@ class Job:
 
     @property
     def status(self) -> int:
-        """Exit status as a shell tells it: 128 + signal if a signal ended it."""
+        """Exit status as in a shell: 128 + signal if a signal ended it."""
         code = self.process.wait()
         return code if code >= 0 else 128 - code
 
@@ -151,5 +151,5 @@ def _pipes() -> tuple[dict[int, int], list[int]]:
 
 
 def _take_terminal() -> None:
-    """Makes the terminal on standard input that of this session, whose leader calls it: so Ctrl-C reaches the command."""
+    """Makes standard input the terminal of this session, whose leader calls this function. So Ctrl-C reaches the command."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

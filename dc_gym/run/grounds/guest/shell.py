@@ -79,9 +79,10 @@ def run(plan: Plan, site: Site, fabric: Fabric, t0_ns: int) -> None:
 
 
 def _enter(folder: str) -> tuple[str, Path]:
-    """Lays the lab's memory over the user's folder, so that commands can write there. Returns it, and what is laid over it.
+    """Lays the lab's memory over the user's folder, so that commands can write there. Returns the folder, and the memory laid
+    over it.
 
-    What they write ends with the lab. A folder that root's labs cannot read is not entered: commands then work in /tmp.
+    Their files end with the lab. A folder that root's labs cannot read is not entered: commands then work in /tmp.
     """
     upper, work = Path("/run/shell-upper"), Path("/run/shell-work")
     try:
@@ -286,7 +287,7 @@ class Shell:
         return job.status
 
     def _listen(self, terminal: jobs.Terminal, looks: Looks) -> bool:
-        """Passes on what the user types if the command waits for it. Returns whether it waits."""
+        """Passes on the user's typing if the command waits for it. Returns whether it waits."""
         terminal.resize(self._memory.window)
         if self._passed_on:  # a command that has just written may read next
             self._passed_on = False
@@ -404,7 +405,7 @@ def _labelled(job: Job, line: bytes) -> bytes:
 
 
 def _environment(plan: Plan) -> Mapping[str, str]:
-    """Returns the environment of commands: that of programs in hosts, and the tools of Open vSwitch."""
+    """Returns the environment of commands: the environment of programs in hosts, with the tools of Open vSwitch."""
     of_switches = Programs(Path(plan.openvswitch)).environment()
     tools = f"{plan.openvswitch}/bin"
     return {

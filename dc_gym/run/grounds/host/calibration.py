@@ -2,9 +2,9 @@
 """Link calibration: measures each direction of each link on the idle network, before the traffic.
 
 A single full frame gives the delay: from send() to the kernel's time stamp at the other end, less its serialization. A train of
-full frames gives the rate, by its median gap. It also gives the pacing error: how far the gaps are from those of the line. Frames
-have an EtherType that nobody listens to (IEEE 802's local experimental one), and each crosses only one link. Each frame has a
-number, so that a frame that comes too late for its try is not mistaken for one of the next try.
+full frames gives the rate, by its median gap. It also gives the pacing error: the difference of the gaps from the line's gaps.
+Frames have an EtherType that nobody listens to (IEEE 802's local experimental one), and each crosses only one link. Each frame
+has a number, so that a frame that comes too late for its try does not count for the next try.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Measured:
         }
 
     def faults(self) -> list[str]:
-        """Returns sentences about all quantities that differ from what was asked by more than the tolerances."""
+        """Returns sentences about all quantities that differ from the request by more than the tolerances."""
         found = []
         if abs(self.rate_bps - self.asked_rate_bps) > RATE_TOLERANCE * self.asked_rate_bps:
             found.append(
