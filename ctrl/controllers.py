@@ -37,7 +37,7 @@ class Controller:
     nic: bool = False
     """True for an algorithm of the NIC (docs/nic-algorithms.md). Its flows are RDMA, and `kernel_name` is no TCP."""
     telemetry: bool = False
-    """True if it reads what switch ports write into packets: its header defines CC_TELEMETRY."""
+    """True if it reads the telemetry that switch ports write into packets: its header defines CC_TELEMETRY."""
     header: Path | None = None
     """The header of a NIC algorithm that does not come with dc-gym. A plug-in gives the whole path."""
     color: str | None = None

@@ -99,7 +99,7 @@ class Parts:
         return sorted(path for path in self.drivers.iterdir() if path.name in names or path.suffix in (".c", ".h"))
 
     def digests(self) -> dict[str, str]:
-        """Returns by part the SHA-256 over what it does to the kernel."""
+        """Returns by part the SHA-256 over its effect on the kernel."""
         options = "".join(f"{name}={value}\n" for name, value in sorted(_options(self.config.read_text()).items()))
         with keeping_behaviour():
             return {

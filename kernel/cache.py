@@ -60,7 +60,7 @@ def cache_dir() -> Path:
 
 
 def _check_roots_own(path: Path) -> None:
-    """Raises UsageError if somebody but root could change what root would run from this folder."""
+    """Raises UsageError if somebody but root could change programs that root would run from this folder."""
     for folder in (path, *path.resolve().parents):
         if not folder.exists():
             continue
@@ -204,7 +204,7 @@ def partial(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def for_make(work: Path) -> Iterator[Path]:
-    """Yields a folder for what make reads: `work`, or a temporary one if make could not read the path of that."""
+    """Yields a folder for make's inputs: `work`, or a temporary one if make could not read the path of that."""
     if not ODD.search(str(work)):
         yield work
         return

@@ -78,7 +78,7 @@ def behind(fd: int) -> str:
 
 
 def _with_targets(needed: Iterable[Path]) -> list[Path]:
-    """Returns the folders that exist, and what they are links to."""
+    """Returns the folders that exist, and the targets of links among them."""
     found = [path for path in needed if path.is_dir()] if os.geteuid() == 0 else []
     return [each for path in found for each in (path, path.resolve())]
 

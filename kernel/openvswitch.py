@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Open vSwitch's programs and Mininet, taken from the distribution's packages without installing them.
 
-The distribution's package would start daemons on the host. This module copies what a network needs of it to
+The distribution's package would start daemons on the host. This module copies the parts that a network needs to
 <cache>/openvswitch/<version>-<key>/ instead, with every library that the programs load and with their dynamic loader. The folder
 works on any x86_64 Linux, also on one that has Open vSwitch installed: runs use the same programs in either case and have one
 fingerprint.

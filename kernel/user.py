@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user as whom a lab runs, and what that user may do."""
+"""The user as whom a lab runs, and that user's rights."""
 
 from __future__ import annotations
 

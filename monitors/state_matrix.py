@@ -393,7 +393,7 @@ class StateMatrix:
 
     @classmethod
     def over(cls, buffer: Buffer, *, what: str = "state matrix") -> StateMatrix:
-        """Uses memory that is already mapped. Whoever mapped it unmaps it. Commands can be sent if it is writable."""
+        """Uses memory that is already mapped. The code that mapped it unmaps it. Commands can be sent if it is writable."""
         made = cls.__new__(cls)
         made._map = None
         made._view(buffer, 0, len(buffer), what)

@@ -3,7 +3,8 @@
 peers.
 
 A switch's buffer of `topology.shared_buffer` bytes is divided: each class of each port has a reserve, each port keeps headroom
-for what its peer sends until a pause acts, and the rest is the pool. kernel/drivers/port_buffer.c takes room in that order.
+for the bytes that its peer sends until a pause acts, and the rest is the pool. kernel/drivers/port_buffer.c takes room in that
+order.
 """
 
 from __future__ import annotations

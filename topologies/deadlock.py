@@ -24,9 +24,9 @@ class PortState:
     paused_classes: int
     """The classes that the peer has this port hold, a bit each."""
     backlog_bytes: tuple[int, ...]
-    """By class, what waits here to be sent."""
+    """By class, the bytes that wait here to be sent."""
     charged_bytes: tuple[int, ...]
-    """By class, what came in here and waits in the node."""
+    """By class, the bytes that came in here and wait in the node."""
 
     def backlog(self, number: int) -> int:
         return self.backlog_bytes[number] if number < len(self.backlog_bytes) else 0

@@ -152,7 +152,7 @@ class Groups:
         return (group for mine in self._of.values() for group in mine.values())
 
     def out_port(self, switch: str, numbers: tuple[int, ...]) -> int:
-        """Returns the number of the port to which the switch sends what has these next hops, at least one."""
+        """Returns the number of the port to which the switch sends packets with these next hops, at least one."""
         return numbers[0] if len(numbers) == 1 else self._of[switch][numbers].number
 
 

@@ -231,7 +231,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """When a port tells its peer to hold lossless classes: struct tc_port_pfc of kernel/drivers/lab.h."""
+    """The thresholds at which a port pauses its peer's lossless classes: struct tc_port_pfc of kernel/drivers/lab.h."""
 
     xoff_bytes: int
     """The threshold; 0: a share of the pool's free room."""
@@ -390,7 +390,7 @@ NO_IMPAIRMENT = Impairment()
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One direction of a cable: what its sending end does."""
+    """One direction of a cable: the values of its sending end."""
 
     rate_bps: int
     delay_ns: int

@@ -228,7 +228,7 @@ class Wiring:
     switch_qdisc_keys: tuple[tuple[str, Any], ...] = ()
     """Their keys, as the file gives them."""
     ecn: bool = False
-    """True if the controller reads ECN. It decides what marking 'auto' stands for."""
+    """True if the controller reads ECN. It decides the meaning of marking 'auto'."""
     scale: int = 1
     frame_bytes: int = FRAME_BYTES
     """A full frame."""

@@ -2,7 +2,7 @@
 """The queueing disciplines of switch ports: values of topology.qdisc. To add one of Linux', write a `register` call at the end.
 
 `port` is the lab's own. `stock` is Linux' bfifo, or RED where a port marks. The others are Linux' AQMs and schedulers, which drop
-and mark by rules of their own: `topology.marking` is not theirs, and what `port` alone has is refused (`refuse`).
+and mark by rules of their own: `topology.marking` is not theirs, and keys that `port` alone has are refused (`refuse`).
 
 A qdisc's parameters are attributes of its options (include/uapi/linux/pkt_sched.h); `dcgym list` and the documentation name them
 by the keys that are declared here. Times follow topology.scale, as links do.
@@ -96,7 +96,7 @@ def register(
         name: The value, which is the kernel's name of the qdisc.
         make: `make(port, keys)`, or `make(port)` without keys. Returns its parameters.
         keys: The dataclass of its keys.
-        help: Says in Markdown what it does.
+        help: Its description in Markdown.
         room: Where its limit is.
     """
     KINDS.add(name, make, keys, help=help)

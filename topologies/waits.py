@@ -34,7 +34,7 @@ class Waits:
     warm_settle_ns: int
     """Wait after the last one: twice the longest path, since switches learn it meanwhile."""
     drain_ns: int
-    """Time in which full queues drain and all frames arrive, and what answers them too."""
+    """Time in which full queues drain and all frames arrive, and their answers too."""
 
     @classmethod
     def of(cls, graph: Graph) -> Waits:

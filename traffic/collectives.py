@@ -27,7 +27,7 @@ SCHEDULES: Mapping[str, str] = {
     " when it has done both",
     "bruck": "log2 n steps, of up to n / 2 blocks each; small messages are forwarded",
 }
-"""The schedules, and what each sends."""
+"""The schedules, and the messages of each."""
 Message = tuple[int, int, int]
 """From, to, and how many blocks of `size`."""
 

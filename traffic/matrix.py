@@ -19,7 +19,7 @@ from dc_gym.traffic.flows import LARGEST, LARGEST_DSCP, LARGEST_PORT, TRANSPORTS
 COLUMNS = ("source", "destination", "port", "start", "stop", "size")
 TRANSPORT, DSCP = "transport", "dscp"
 ENDINGS: tuple[tuple[str, ...], ...] = ((), (TRANSPORT,), (DSCP,), (TRANSPORT, DSCP))
-"""The columns that may follow those of any dialect. An empty cell names nothing."""
+"""The columns that may follow any dialect's. An empty cell names nothing."""
 
 
 def is_header(columns: tuple[str, ...], of_dialect: tuple[str, ...]) -> bool:

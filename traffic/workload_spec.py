@@ -112,7 +112,7 @@ def _kind(get: Get) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficSpec:
-    """The keys that `[workload]` and each `[[workload.beside]]` have: one kind, and what its flows have in common.
+    """The keys that `[workload]` and each `[[workload.beside]]` have: one kind, and the properties that its flows share.
 
     None means no limit, or the default.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a guest module in a lab of its own, which has no network but what the module makes."""
+"""Runs a guest module in a lab of its own, which has no network except the module's."""
 
 from __future__ import annotations
 

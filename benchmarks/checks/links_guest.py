@@ -244,7 +244,7 @@ def enslave(end: End, bridge: int) -> rtnl.NetlinkRequest:
 
 
 def forward_to(end: End, mac: str) -> rtnl.NetlinkRequest:
-    """Tells the bridge where a host is; otherwise it would flood. What it learns from the host's own frames changes nothing."""
+    """Tells the bridge where a host is; otherwise it would flood. The host's own frames do not change its table."""
     body = rtnl.NDMSG.pack(AF_BRIDGE, end.ifindex, NUD_NOARP, NTF_MASTER | NTF_STICKY, 0)
     body += rtnl.attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
     return rtnl.NetlinkRequest(rtnl.RTM_NEWNEIGH, rtnl.NLM_F_CREATE, body, f"{end.ifname}: forward to {mac}")

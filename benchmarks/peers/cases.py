@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases in which the lab's algorithms and a peer's are compared: what runs, and what peers gave (stored.tsv).
+"""The cases in which the lab's algorithms and a peer's are compared: their specs, and peers' results (stored.tsv).
 
 A case is written once, as keys of a spec and a list of flows. A peer gets the CSV files of files.py that are made of this spec.
 """
@@ -132,7 +132,7 @@ class PeerRow:
     converged_us: float = NEVER
     """From the last start until the flows were fair; infinite: they were not while the run lasted."""
     hop_ns: float = -1
-    """CPU time of the whole process for a packet of data on a link, in ns: what that machine and that build took. -1: unknown."""
+    """CPU time of the whole process for a packet of data on a link, in ns, with that machine and that build. -1: unknown."""
     pauses: int = 0
     """PAUSE frames of priority flow control."""
 
@@ -202,7 +202,7 @@ SHAPES: Mapping[str, Mapping[str, object]] = {
 
 
 def keys(case: PeerCase) -> dict[str, object]:
-    """Returns the keys of the spec of a case, besides those of BASE."""
+    """Returns the keys of a case's spec, besides BASE."""
     ours = OURS[case.algorithm]
     nic = {"nic.payload": f"{ours.payload_bytes}B", "nic.trace": "off", "nic.message": "1GB"}
     return {

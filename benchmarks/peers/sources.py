@@ -46,7 +46,7 @@ def built(source: Path, library: Path, flags: Sequence[str], links: Sequence[str
         source: its source.
         library: the peer's, on whose contents it depends.
         flags: the compiler's options before the source.
-        links: what it is linked with.
+        links: the libraries that it is linked with.
         against: names the peer, for the error.
 
     Raises:

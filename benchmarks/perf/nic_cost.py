@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench nic-cost`: the cost of a decision for each NIC algorithm. `dcgym bench speed` has that of a packet.
+"""`dcgym bench nic-cost`: the cost of a decision for each NIC algorithm. `dcgym bench speed` has the cost of a packet.
 
 Where permitted, decisions are timed natively, with BPF_PROG_TEST_RUN and many repetitions in this machine's kernel, whose JIT
 compiles them to machine code. The time of the same program without the decision is subtracted. Otherwise the userspace runner is

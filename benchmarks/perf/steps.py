@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench steps`: how many steps of 1 ms an agent makes per second, compared with what the lab and its channel alone allow.
+"""`dcgym bench steps`: how many steps of 1 ms an agent makes per second, compared with the rate of the lab and its channel alone.
 
 The bare lab has the same network but no traffic and no agent. A C program dumps every qdisc, namespace by namespace, and asks the
 host for a step; a Python loop answers at once. `gymnasium.make` adds traffic, rates that are set and read back, and all of

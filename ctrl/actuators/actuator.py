@@ -104,7 +104,7 @@ class Actuator:
     attributes: Callable[[Graph, Port, Any], tuple[Attribute, ...]]
     """(graph, port, keys) -> the options of the request that sets it. The values themselves may be 0."""
     misses: Callable[[Port], str] = lambda port: ""
-    """(port) -> why a port that could have it has it not, with what to do; empty if it has it. Of a class, as for bounds."""
+    """(port) -> why a port of the right kind lacks it, with the remedy; empty if the port has it. Of a class, as for bounds."""
     of_class: Callable[[Graph, Port, int, Any], tuple[Attribute, ...]] | None = None
     """(graph, port, class, keys) -> the options of the request that sets it at the class of that number. None: classes do not
     have it. At a whole port it sets the value of the port's first class."""

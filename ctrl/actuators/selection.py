@@ -51,7 +51,7 @@ class ActuatedPort:
 
     @property
     def sets(self) -> tuple[str, int, str]:
-        """Says what it sets: the port, the class, and the actuator. At a whole port that is the first class."""
+        """Identifies its values: the port, the class, and the actuator. At a whole port that is the first class."""
         return self.port.ifname, self.number or 0, self.actuator.name
 
 

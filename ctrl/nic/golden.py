@@ -192,7 +192,7 @@ class _Path:
 
 
 class _MeasuredPort:
-    """One switch port: its clock, what it has sent, and its queue."""
+    """One switch port: its clock, its sent bytes, and its queue."""
 
     def __init__(self, draw: random.Random) -> None:
         self._draw = draw

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The references of algorithms that read telemetry: what HPCC, PowerTCP and FDCC share.
+"""The references of algorithms that read telemetry: the parts that HPCC, PowerTCP and FDCC share.
 
 Windows are shares of the line rate times the base round trip. Records are whole numbers by definition, and so is the table of
 their rates, which all golden traces share.

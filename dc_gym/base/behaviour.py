@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Digests of the behaviour of sources: a comment, a docstring, layout or the words of an error change none.
 
-- Python: its tokens without comments, strings that are statements (docstrings), layout, and what `raise` passes to an exception.
-  Annotations count, since dataclasses and the readers of specs act by them.
+- Python: its tokens without comments, strings that are statements (docstrings), layout, and the arguments of an exception in
+  `raise`. Annotations count, since dataclasses and the readers of specs act by them.
 - C: its tokens without comments, as text, so that nothing is included. A directive keeps its line. Linker scripts likewise.
 - Patches: the lines that they add and remove, and in which files. Context and numbers of lines are left out.
 - Files of kbuild: without lines that are comments.
@@ -40,7 +40,7 @@ TOKEN = (
     r"""(?s)[^\n"'#()\[\]{}\\]+|\"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*\"""|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"""
     r"""|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'|\#[^\n]*|\\\n|\n\s*|."""
 )
-"""A token of Python, or several in one: what lies between strings, brackets, comments and ends of lines."""
+"""A token of Python, or several in one: the text between strings, brackets, comments and ends of lines."""
 ONLY_STRINGS = r"(?:[ rRuUbB]*\0)+ *"
 RAISED = r"raise [\w.]+ *"
 BLANKS = r"[ \t\f\r]+"

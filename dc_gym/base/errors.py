@@ -53,7 +53,7 @@ def is_of_machine(error: BaseException) -> TypeGuard[OSError]:
 
 
 def in_words(error: OSError) -> str:
-    """Returns an error of the operating system as one line: the file, what went wrong, and what to do."""
+    """Returns an error of the operating system as one line: the file, the fault, and the remedy."""
     named = error.filename or ("" if error.errno in USED_UP else _file_of(error) or "reading or writing")
     return f"{named}{': ' if named else ''}{with_remedy(error)}"
 

@@ -187,7 +187,7 @@ def _remove_in(itself: Path, name: str, path: Path) -> None:
 
 @contextlib.contextmanager
 def machine_errors(doing: str, path: Path, other: str = "another --out") -> Iterator[None]:
-    """Turns an OSError inside the context into one line that names what was tried."""
+    """Turns an OSError inside the context into one line that names the attempt."""
     try:
         yield
     except OSError as error:

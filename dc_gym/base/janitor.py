@@ -19,7 +19,7 @@ from pathlib import Path
 from dc_gym.base.folder_lock import LOCK, MARK
 from dc_gym.base.process_bound import this_process, unshared
 
-# It works in the folder itself, into which it does not go through a link: what its name leads to may change at any time.
+# It works in the folder itself, into which it does not go through a link: its name may lead elsewhere at any time.
 # flock(1) creates the file that it locks, so each lock is read first. The lock goes last, because it shows whose the rest is.
 _SCRIPT = f"""
 read -r word && [ "$word" = done ] && exit 0

@@ -158,8 +158,8 @@ def key(
         high: The largest value.
         names: Returns the names that it accepts.
         needed: True if a kind cannot do without it.
-        otherwise: What holds if the key is not given and no single default can be declared.
-        help: What the key means.
+        otherwise: The rule if the key is not given and no single default can be declared.
+        help: The meaning of the key.
         copy: For a PATH: the name of the copy that a result keeps. Without it the name follows from the key's.
 
     `otherwise` and `help` are Markdown whose links are relative to docs/: scripts/reference.py and `dcgym list` show them.
@@ -338,7 +338,7 @@ def require_given(section: Any, prefix: str, name: str) -> None:
         name: The key.
 
     Raises:
-        KeyFault: It did not; the text says what to give.
+        KeyFault: It did not; the text names the value to give.
     """
     each = fields_by_key(type(section))[name]
     if missing(section, each.name):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Methods: plug-ins of the package. Each is a folder of dc_gym/methods; its module `method` has METHOD, a Method.
 
-The core names no method. It finds the folders, imports their modules `method`, which hold names and texts alone, and calls what a
-Method refers to when a run or a command needs it.
+The core names no method. It finds the folders, imports their modules `method`, which hold names and texts alone, and calls the
+functions that a Method refers to when a run or a command needs them.
 """
 
 from __future__ import annotations

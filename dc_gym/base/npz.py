@@ -30,7 +30,7 @@ DAMAGED = (
 
 
 def load_arrays(path: Path, guide: str) -> dict[str, npt.NDArray[Any]]:
-    """Returns all arrays of an .npz. If it is none, raises AgentError in one line, with `guide` as what to do next."""
+    """Returns all arrays of an .npz. If it is none, raises AgentError in one line, with `guide` as the remedy."""
     try:
         with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as found:
             assert found.zip is not None

@@ -27,7 +27,7 @@ DIGITS = 16
 
 
 def mark_of(command: str, sources: Iterable[Path | str], place: Path) -> str:
-    """Returns the mark of a file at `place`: the command, and a hash over what it was made of.
+    """Returns the mark of a file at `place`: the command, and a hash over its inputs.
 
     A source is a path, taken relative to `place`, or a name.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connects to a Ray cluster that somebody has started. Sweeps and trainings use only this module for it.
 
-Import this module before anything of Ray's: it sets what Ray reads when it is imported.
+Import this module before anything of Ray's: it sets variables that Ray reads when it is imported.
 """
 
 from __future__ import annotations

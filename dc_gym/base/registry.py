@@ -75,7 +75,7 @@ class Entry:
 
 
 class Registry(MutableMapping[str, Entry]):
-    """The kinds by name: those of its folder, then the others in the order of registration."""
+    """The kinds by name: its folder's kinds, then the others in the order of registration."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class Registry(MutableMapping[str, Entry]):
     def keys_by_kind(self, first: Collection[str] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yields the kinds, and for each its fields by their names in the file, without those that all kinds have.
 
-        The kinds in `first` come first: who finds there what it looks for imports no file of the others.
+        The kinds in `first` come first: a caller that stops there imports no file of the others.
         """
         for name in sorted(self, key=lambda name: name not in first):
             yield name, {key: each for key, each in self[name].declared.items() if key not in self._shared}

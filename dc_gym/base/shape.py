@@ -45,7 +45,7 @@ COUNT = Number(0, 2**63 - 1, whole=True)
 
 
 def fault(value: Any, shape: Any, key: str = "") -> str | None:
-    """Returns the first difference of a value from its shape as "KEY: what is wrong", or None. `key`: the value's own key."""
+    """Returns the first difference of a value from its shape as "KEY: the fault", or None. `key`: the value's own key."""
     if _holds(value, shape):
         return None
     if isinstance(shape, tuple):

@@ -2,7 +2,7 @@
 """Means over seeds with their 95 % intervals, and paired differences: Student's t, with n stated wherever it is shown.
 
 Runs with the same seed share their random numbers (flow starts, sizes, ports, routes), whatever the controller. Their difference
-is therefore taken seed by seed: what both have in common cancels, which makes the interval narrower.
+is therefore taken seed by seed: their common part cancels, which makes the interval narrower.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ STANDARD_OUTPUT = "standard output"
 TABLE_WIDTH = 160
 """Width of tables where the output is no terminal."""
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""C0 and C1 without tab and newline, what changes the direction of text, and bytes of names that are not UTF-8."""
+"""C0 and C1 without tab and newline, characters that change the direction of text, and bytes of names that are not UTF-8."""
 
 
 def visible(text: str) -> str:

@@ -3,7 +3,7 @@
 
 A file is run once for its content, wherever it lies, so a spec and its result's copy are one plug-in. An error in it becomes one
 line with the file's name and the line number. `blamed` does this where the file is read; the command line does it for everything
-later. For callers from Python, exceptions stay what they are or are the cause of that line. Results keep a copy of the files that
+later. For callers from Python, exceptions stay unchanged or are the cause of that line. Results keep a copy of the files that
 ran (folder CODE) and their SHA-256.
 """
 
@@ -89,7 +89,7 @@ def load(path: Path) -> UserFile:
 
 def find_module(name: str, folder: Path | None = None) -> ModuleType:
     """Imports a module of the user by its dotted name. If none of that name is installed, the module or package may be in
-    `folder`. What it imports must be installed, or of that package.
+    `folder`. Modules that it imports must be installed, or belong to that package.
 
     Raises ImportError where there is none. Other errors in it are blamed on it.
     """

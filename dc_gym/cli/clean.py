@@ -2,7 +2,7 @@
 """`dcgym clean`: removes what killed commands left.
 
 A killed command leaves something only if its janitor was killed, too. The command searches the folders that are named and the one
-for temporary files. With --cache it also removes what was downloaded and built.
+for temporary files. With --cache it also removes downloads and builds.
 
 It removes nothing that a living process holds. A cleaner is a function in CLEANERS that removes leftovers of dead processes and
 yields a line for each. To clean up another kind of leftover, add a cleaner.

@@ -49,7 +49,7 @@ PLUGGED: Mapping[str, tuple[str, ...]] = {
     "agent": (),
     "nic": ("tcp",),
 }
-"""The sections to which plug-ins may add keys, and those of their keys to whose names they may add."""
+"""The sections to which plug-ins may add keys, and the keys in them to whose names plug-ins may add."""
 PLUGGED_OF_LINKS = ("marking",)
 """The same of an entry of [[topology.links]]."""
 QUANTITIES = {

@@ -172,7 +172,7 @@ def _run(argv: list[str], parent: int) -> int:
     try:
         tie_to_parent(parent)
         return dcgym(argv)
-    except KeyboardInterrupt:  # before or after what `dcgym` itself catches
+    except KeyboardInterrupt:  # before or after the errors that `dcgym` itself catches
         early.stop(signal.SIGINT, None)
         raise
 
@@ -187,7 +187,7 @@ def _code_of(ended: SystemExit) -> int:
 def end(code: int) -> NoReturn:
     """Ends the process as multiprocessing ends its forks: registered exit functions run, and memory is left as it is.
 
-    The interpreter's own end would touch all of it, and so copy what the fork shares: 45 ms of CPU time.
+    The interpreter's own end would touch all of it, and so copy the pages that the fork shares: 45 ms of CPU time.
     """
     try:
         threading._shutdown()  # type: ignore[attr-defined]

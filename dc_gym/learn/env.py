@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Gymnasium environment: a central agent sets what it may of a datacenter network that runs in a lab, such as hosts' rates.
+"""The Gymnasium environment: a central agent sets values, such as hosts' rates, of a datacenter network that runs in a lab.
 
 A step is exact. At t0 + k x agent.interval of virtual time the queues are read, and the lab stands still until the next action
 arrives. The agent's own computing therefore takes no virtual time; agent.latency declares the time that it should take. The

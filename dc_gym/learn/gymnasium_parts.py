@@ -84,7 +84,7 @@ class Pictures:
         if render_mode not in (None, RGB_ARRAY):
             why = f"{render_mode!r} is not supported; give {RGB_ARRAY!r}, or leave it out (`dcgym watch` shows a running lab)"
             raise AgentError(f"render_mode: {why}")
-        from dc_gym.results.figures.last_second import LastSecond  # imports what draws
+        from dc_gym.results.figures.last_second import LastSecond  # imports the drawing libraries
 
         self._step_s = step_s
         self.labs: list[LastSecond] = [LastSecond(step_s) for _ in range(labs)] if render_mode else []

@@ -96,7 +96,7 @@ class SteppedNetwork(Protocol):
         """Returns number and time of the next step; raises LabError if there is none."""
 
     def answer(self, code: int) -> None:
-        """Answers the step with what follows it."""
+        """Answers the step with the order that follows it."""
 
 
 class Session:

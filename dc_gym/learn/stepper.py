@@ -173,8 +173,8 @@ class LabStepper:
         return [partial(own.block.of, slot - 1) if own and slot else None for own, slot in zip(self._owned, slots, strict=True)]
 
     def step(self, values: Floats, places: Iterable[int] | None = None) -> Steps:
-        """Lets the labs of `places` (None: all) run for one interval with these values in force, [labs, values], and returns what
-        came of it."""
+        """Lets the labs of `places` (None: all) run for one interval with these values in force, [labs, values], and returns the
+        results."""
         self._owner.require_here("step")
         chosen = range(self._count) if places is None else list(places)
         if self._room <= 0:

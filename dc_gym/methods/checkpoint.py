@@ -36,7 +36,7 @@ class CheckpointFormat:
     """The end of errors: the command that writes such a folder."""
 
     def write(self, folder: Path, depends_on: Mapping[str, Any], arrays: Mapping[str, Any], **facts: Any) -> None:
-        """Writes the checkpoint into a training's folder. `facts`: what it holds beside arrays."""
+        """Writes the checkpoint into a training's folder. `facts`: its contents beside arrays."""
         head = {"format": self.name, "version": self.version, "depends_on": depends_on, **facts}
         path = folder / NAME
         with machine_errors("write", path):

@@ -267,7 +267,7 @@ class TablePolicy:
         return acted / Q16, kept / Q16
 
     def integers(self, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
-        """Does what `step` does, in Q16."""
+        """Computes the same as `step`, in Q16."""
         signed = self.words.view(np.int32).astype(np.int64)
         kind, body = int(signed[2]), signed[HEAD_WORDS:]
         if (added := self._added) is not None:

@@ -162,7 +162,7 @@ def _digest(patterns: Iterable[str]) -> str:
     return _digest_of(tuple(patterns))
 
 
-@cache  # what runs in this process was imported once
+@cache  # this process imports its code once
 def _digest_of(patterns: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     with caches.keeping_behaviour():

@@ -91,7 +91,7 @@ CONTENTS: Mapping[str, str] = {
     "code/": "the Python files of `plugins` and `topology.file`",
     "lab.log": "the lab kernel's console and the output of the programs in it",
 }
-"""All files of a result, and what each holds, in Markdown."""
+"""All files of a result, and the contents of each, in Markdown."""
 PATIENCE_S = 10.0
 
 
@@ -109,7 +109,7 @@ def writing(out: Path, force: bool) -> Iterator[Path]:
         try:
             held = _claim(partial)
         except MachineError:
-            raise  # the janitor removes what this process has made and nobody holds
+            raise  # the janitor removes files that this process has made and nobody holds
         except UsageError:
             watch.done = True  # the folder that is there belongs to somebody else
             raise

@@ -236,7 +236,7 @@ def write_result(
     Args:
         partial: The folder of the unfinished result.
         tables: The canonical tables.
-        manifest: What the run depended on.
+        manifest: The run's inputs.
         summary: The metrics.
     """
     digest = write_tables(partial, tables.names, {name: slices(tables.table(name)) for name in TABLES})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shapes of a result's JSON files: what their readers rely on. A result of an older version may lack most keys."""
+"""The shapes of a result's JSON files, on which their readers rely. A result of an older version may lack most keys."""
 
 from __future__ import annotations
 

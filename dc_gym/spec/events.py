@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`[[events]]`: failures and changes while a run goes on (docs/events.md).
 
-An event names a link, a port or the workload, and what becomes of it at a time after t0. `changes` turns the events of links and
+An event names a link, a port or the workload, and its change at a time after t0. `changes` turns the events of links and
 ports into plain data for a network. Those of the workload begin phases,
 which the planning of flows honours (traffic/sections.py).
 """

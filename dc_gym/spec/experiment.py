@@ -184,7 +184,7 @@ class Spec:
             self._check_capped(self.nic.tcp)
 
     def _why_no_transport(self, transport: str) -> str:
-        """Returns why no flow of the run can use a transport, and what to do; '' if flows can."""
+        """Returns why no flow of the run can use a transport, and the remedy; '' if flows can."""
         name = self.controller.name
         if not self.controller.nic and transport == "rdma":
             return f"needs an algorithm of the NICs, and controller.name is {name!r}; give one such as dcqcn, or leave it out"
@@ -372,7 +372,7 @@ class Spec:
         return sections(self.events, self.workload)
 
     def _why_no_port(self, flow: FlowRequest) -> str:
-        """Returns why a flow cannot go to its port, and what to do; '' if it can."""
+        """Returns why a flow cannot go to its port, and the remedy; '' if it can."""
         if self.rdma and flow.transport == "udp" and flow.dst_port == RDMA_PORT:
             return f"port {RDMA_PORT} is that of the NICs; give another one"
         return ""

@@ -70,7 +70,7 @@ def load(
         say: Called with a line for each code of a result that runs.
 
     Raises:
-        SpecError: In one line: the key, the value as given, and what to do.
+        SpecError: In one line: the key, the value as given, and the remedy.
     """
     source = file_of(path)
     data = _read(source, trust, say)
@@ -456,7 +456,7 @@ def _put_all(data: dict[str, Any], overrides: Iterable[str], source: str, base: 
 def _override(text: str) -> tuple[str, Any]:
     """Returns key and value of "key=value".
 
-    A value is what TOML reads (a list too), otherwise the bare text. A table is accepted only for keys that are tables.
+    A value is a TOML value (a list too), otherwise the bare text. A table is accepted only for keys that are tables.
     """
     key, equals, raw = text.partition("=")
     key, raw = key.strip(), raw.strip()

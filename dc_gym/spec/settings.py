@@ -142,7 +142,7 @@ class ControllerSpec:
 
     @property
     def telemetry(self) -> bool:
-        """True if the controller reads what switch ports write into packets."""
+        """True if the controller reads the telemetry that switch ports write into packets."""
         return self.controller.telemetry
 
     @property

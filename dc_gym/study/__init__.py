@@ -6,7 +6,7 @@ a result into a number or a track. A *claim* is a statement of a source with its
 
 - model.py: Study and Variant; evidence.py: Measure, and measured values; claims.py, findings.py: claims, verdicts, causes;
 - collect.py, trained.py, trainings.py: how rows are made: runs of specs, of trained policies, of a function;
-- table.py, identity.py, carry.py: evidence as text, what it depends on, and whether it still holds;
+- table.py, identity.py, carry.py: evidence as text, its inputs, and whether it still holds;
 - series.py, drawing.py, page.py, score.py: figures, pages, the score;
 - find.py, command.py: studies by name, and the command.
 """

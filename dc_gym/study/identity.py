@@ -41,7 +41,7 @@ OWN_CODE = ("dc_gym.benchmarks.", "dc_gym.study.", "dc_gym.methods.", "dc_gym.re
 OPTIONS = {"full": "full", "cases": "all_cases"}
 OPTIONS |= {name: name for name in ("variants", "seeds", "steps", "duration", "algorithms", "preset")}
 OPTIONS |= {"set": "overrides", "ground": "ground"}
-"""The fields of StudyOptions that change what is run, by their names in a table's head."""
+"""The fields of StudyOptions that change the runs, by their names in a table's head."""
 
 
 def environment() -> dict[str, str]:
@@ -61,7 +61,7 @@ def _open_vswitch() -> openvswitch.OpenVSwitch | None:
 
 
 def told(options: StudyOptions) -> dict[str, Any]:
-    """Returns the options that change what is run, as a table's head has them."""
+    """Returns the options that change the runs, as a table's head has them."""
     return {name: list(given) if isinstance(given := getattr(options, key), tuple) else given for name, key in OPTIONS.items()}
 
 
@@ -73,7 +73,7 @@ def asked(told: Mapping[str, Any]) -> StudyOptions:
 
 
 def of_runs(study: Study) -> str:
-    """Returns the identity of a study's specs: base, variants, the files that they read, and what collects them."""
+    """Returns the identity of a study's specs: base, variants, the files that they read, and their maker."""
     rows = [study.base, [(each.name, each.values, each.full, each.by_seed, each.given) for each in study.variants]]
     return _digest([*rows, study.files, study.collect, type(study.collect)])
 

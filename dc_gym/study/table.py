@@ -51,7 +51,7 @@ class Table:
     """Identity of the code that measures them."""
     environment: Mapping[str, str]
     options: Mapping[str, Any]
-    """Options of the command that change what is run."""
+    """Options of the command that change the runs."""
     shortfall: Shortfall
     paper_steps: int
     sample: Sample | None

@@ -54,7 +54,7 @@ GROUND_SYSCTLS = {
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv4/tcp_rmem": "4096 131072 67108864",
     "net/ipv4/tcp_wmem": "4096 65536 67108864",
-    "net/ipv4/tcp_mem": "1048576 1048576 1048576",  # pages; no silent memory pressure: a lab that is too small says so and dies
+    "net/ipv4/tcp_mem": "1048576 1048576 1048576",  # pages; no silent memory pressure: a lab that is too small reports it
     "net/core/rmem_max": "67108864",
     "net/core/wmem_max": "67108864",
     "net/core/netdev_max_backlog": "1000000",
@@ -157,7 +157,7 @@ class Fabric:
         return found
 
     def asked(self, listing: Listing) -> Sequence[NetlinkSocket]:
-        """Returns all sockets, which have been asked for what will be read next from each."""
+        """Returns all sockets, after requests for the messages that will be read next from each."""
         sockets = [self._root, *self._sockets.values()]
         for sock in sockets:
             sock.ask(listing)
@@ -226,7 +226,7 @@ class Fabric:
         self._root.batch([tc.count_queue(ifindex, name, from_ns, until_ns) for ifindex, name in self._counting.items()])
 
     def queue_times(self) -> dict[str, tuple[int, list[int]]]:
-        """Returns by port what `count_queues()` had counted (tc.queue_times), once that time is over."""
+        """Returns by port the counts of `count_queues()` (tc.queue_times), once that time is over."""
         found = tc.queue_times(self._root) if self._counting else {}
         return {self._counting[ifindex]: times for ifindex, times in found.items() if ifindex in self._counting}
 
@@ -258,7 +258,7 @@ class Fabric:
             self.socket_of(self.graph.port(name).node).batch([cables.change(self.ifindexes[name], name, **given)])
 
     def restore(self, of_cables: Collection[str], of_queues: Collection[str]) -> None:
-        """Undoes what events have changed at these ports: rate, delay and cut of cables, and queues. For losses, see `impair`."""
+        """Undoes the events' changes at these ports: rate, delay and cut of cables, and queues. For losses, see `impair`."""
         for port in self.graph.ports():
             requests, ifindex = [], self.ifindexes[port.ifname]
             if port.ifname in of_cables:

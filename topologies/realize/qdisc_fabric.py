@@ -145,7 +145,7 @@ class QdiscFabric(Fabric):
                 self._connect_wires(self._wires)
 
     def _connect_wires(self, sock: NetlinkSocket) -> None:
-        """Forwards what comes in at one end of a wire to the other end, through a netem."""
+        """Forwards frames that come in at one end of a wire to the other end, through a netem."""
         found = veths(sock)
         requests = []
         for cable in self.graph.cables:

@@ -216,7 +216,7 @@ class NetlinkSocket:
             self._begin(group, answers=len(group) + 1, answer_bytes=OBJECT_BYTES)
 
     def finish(self) -> None:
-        """Waits until the kernel has answered what it was sent."""
+        """Waits until the kernel has answered the sent messages."""
         while self._asked:
             self._hear(self._asked.popleft())
 

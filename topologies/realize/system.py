@@ -39,7 +39,7 @@ class RunningProgram(Protocol):
         """Lets time pass in the system until the next line comes, for which the next `line` waits."""
 
     def rest(self) -> bytes:
-        """Waits for the end of its standard output, and returns what nobody has read."""
+        """Waits for the end of its standard output, and returns the unread rest."""
 
     def signal(self, number: int) -> None:
         """Sends it a signal, unless it has ended."""

@@ -150,7 +150,7 @@ def _settings(found: dict[int, bytes]) -> QueueSettings:
 
 @dataclass(frozen=True, slots=True)
 class QueueCounters:
-    """A port's root qdisc at one moment: totals since its creation, and what it holds now."""
+    """A port's root qdisc at one moment: totals since its creation, and its present contents."""
 
     tx_bytes: int
     tx_packets: int
@@ -353,8 +353,8 @@ def change_port(
     marking: tuple[int, int, int, MarksAt] | None = None,
     telemetry: Telemetry | None = None,
 ) -> NetlinkRequest:
-    """Returns the request that changes a `port`: its limit, its marking (kmin and kmax in bytes, pmax in ppm, and when), or what
-    its telemetry names."""
+    """Returns the request that changes a `port`: its limit, its marking (kmin and kmax in bytes, pmax in ppm, and when), or the
+    names in its telemetry."""
     options = attr_u32(TCA_PORT_LIMIT, limit_bytes) if limit_bytes is not None else b""
     if marking is not None:
         kmin, kmax, pmax_ppm, at = marking

@@ -224,7 +224,7 @@ PANELS = {
     "Over SECN1's": (OVER_TIME, True),
     "Mice, over SECN1's": (MICE_OVER_TIME, True),
 }
-"""Panels by the title of their axis: what they show, and whether over SECN1's."""
+"""Panels by the title of their axis: the measure, and whether it is relative to SECN1's."""
 
 
 def _figure(evidence: Evidence) -> Figure:

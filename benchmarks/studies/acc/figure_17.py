@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figure 17 of ACC (Yan et al., SIGCOMM 2021): what a reward tells of a threshold, with D(L) linear or as steps.
+"""Figure 17 of ACC (Yan et al., SIGCOMM 2021): the dependence of a reward on the threshold, with D(L) linear or as steps.
 
 ACC: with D linear in L / 10 MB (design 1 of its appendix) the rewards of different actions are alike; only the step function
 (design 2) separates them. It does not give the traffic. Here 15 senders with 8 flows each, which have no end, send to one, and

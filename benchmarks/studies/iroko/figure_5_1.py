@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 5.1 of Iroko's thesis: aggregate throughput over the number of hosts, on a dumbbell whose middle link has 10 Mbit/s.
 
-Networks and measurements are those of `dcgym bench scale`, which also has bars on them and on their cost.
+Networks and measurements come from `dcgym bench scale`, which also has bars on them and on their cost.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of what could be gained ACC's shipped net gains, over DCQCN and over DCTCP, in cases that nobody trained on.
+"""The share of the possible gain that ACC's shipped net gains, over DCQCN and over DCTCP, in cases without training.
 
 The cases are another fabric, another rate and an all-reduce. The oracle of a case is the best single action of the template over
-all seeds. Its gain is its reward less that of SECN1 or SECN2. The net was trained on one switch at 25 Gbit/s with DCQCN in the
-NICs, and never with TCP. It does not explore. Each seed draws the traffic of every case anew. All contestants have labs of the
-same case and seed, so their rewards are paired. A reward is the mean over all queues of the network.
+all seeds. Its gain is its reward less the reward of SECN1 or SECN2. The net was trained on one switch at 25 Gbit/s with DCQCN in
+the NICs, and never with TCP. It does not explore. Each seed draws the traffic of every case anew. All contestants have labs of
+the same case and seed, so their rewards are paired. A reward is the mean over all queues of the network.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def gain(evidence: Evidence, cases: Sequence[str], rival: str) -> Estimate | Non
 
 
 def share(evidence: Evidence, case: str, rival: str) -> str:
-    """Returns what share of the oracle's gain over a rival the net gains, in words."""
+    """Returns the net's share of the oracle's gain over a rival, in words."""
     possible = mean(evidence, BEST, case) - mean(evidence, rival, case)
     own = gain(evidence, [case], rival)
     assert own is not None

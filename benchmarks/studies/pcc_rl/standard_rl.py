@@ -7,7 +7,7 @@ fluid`. Training is not on labs: NICs there run a table without randomness, and 
 
 One criterion decides for all who masters the task. The policy runs alone on a bottleneck without exploration, with two to 128
 flows; it was trained with at most eight. It must keep inflation within a tenth of eq. 2, Jain's index above 0.95, and the sum of
-rates above 0.9. The papers give neither hyper-parameters nor training lengths of what failed; ours are below.
+rates above 0.9. The papers give neither hyper-parameters nor training lengths of the failed algorithms; ours are below.
 """
 
 from __future__ import annotations

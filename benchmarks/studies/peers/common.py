@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab beside a peer whose results are stored: what is measured of a case, and a study of all cases of a peer.
+"""The lab beside a peer whose results are stored: the measures of a case, and a study of all cases of a peer.
 
 Each case is run with several gaps between the flows' starts, and medians over gaps are compared: single runs differ by how
 packets meet, so that one gap in seven may give four times the queue. The table has all gaps; the page has the medians.

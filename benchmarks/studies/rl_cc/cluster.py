@@ -41,7 +41,7 @@ WHOSE = {setup: whose for setup, (whose, _) in _TOLD.items()}
 LOOKS = {setup: look for setup, (_, look) in _TOLD.items()}
 """The contestants with rows of their own, and markers and lines, by set-up."""
 BRING_UP = (SLOW, SPREAD)
-"""The set-ups that are about how flows begin. What they lose is counted from the first packet on, as in the paper."""
+"""The set-ups that are about how flows begin. Their losses are counted from the first packet on, as in the paper."""
 
 
 def on(who: str, setup: str) -> str:

@@ -7,7 +7,7 @@ place, so that only the time differs. The paper does not say how long its runs a
 
 Each flow's decisions are made as if it had its own processor. The rows "in turn" (`nic.decisions`) show a processor that all
 flows of a NIC share. Their flows begin at their share: 64 flows from line rate would take 23 cuts of up to 5 ms each. These runs
-last LIVES decisions of a flow. The rows "30 us" and "100 us" show what the time alone costs 16 flows.
+last LIVES decisions of a flow. The rows "30 us" and "100 us" show the cost of the time alone for 16 flows.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one script: makes its system calls, plays the peer on tun0, and compares what the kernel sends with the script.
+"""Runs one script: makes its system calls, plays the peer on tun0, and compares the kernel's packets with the script.
 
 The semantics follow google/packetdrill's local mode. A relative time counts from now, but between two inbound packets from
 the time of the first. An event's timing error may be up to the tolerance, or an eighth of the time since the previous event,
@@ -233,7 +233,7 @@ class Interpreter:
         self._check_result(call, _invoke(self._process, call))
 
     def _finish_blocking(self, patience_ns: int) -> None:
-        """Waits for a call that may still block, and checks what it returned and when."""
+        """Waits for a call that may still block, and checks its result and its time."""
         blocking = self._blocking
         if blocking is None:
             return

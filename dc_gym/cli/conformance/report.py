@@ -110,7 +110,7 @@ def _page(path: Path) -> str:
 
 
 def write_counts(path: Path, verdicts: Sequence[ScriptOutcome], kernel: str, lacking: Sequence[str]) -> None:
-    """Writes the counts, and what did not pass, between two marks in a document."""
+    """Writes the counts, and the scripts that did not pass, between two marks in a document."""
     text = _page(path)
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]

@@ -175,7 +175,7 @@ ORDERS: dict[str, Callable[[list[str], Graph, int], Order]] = {
     GET: _get,
     JOBS: _alone(JOBS),
 }
-"""Commands that the ground executes, each with what parses its words."""
+"""Commands that the ground executes, each with the parser of its words."""
 NAMES = (*SHOWN, *ORDERS, SOURCE, HELP, *END)
 
 

@@ -107,7 +107,7 @@ def is_below(name: str) -> bool:
 
 
 def lost(names: list[str]) -> Iterator[str]:
-    """Yields the line that names what ends with the network, if there is something."""
+    """Yields the line that names the files that end with the network, if there are any."""
     if names:
         shown = ", ".join([*names[:MOST_NAMED], *(["..."] if len(names) > MOST_NAMED else [])])
         what = "1 file that commands wrote ends" if len(names) == 1 else f"{len(names)} files that commands wrote end"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym golden`: keeps digests of a few short scenarios in golden.json and compares them with those of present runs.
+"""`dcgym golden`: keeps digests of a few short scenarios in golden.json and compares them with present runs' digests.
 
 A digest is kept for an *outside*: Linux source, Open vSwitch, libc and Python. dc-gym's own parts (programs, kernel patches,
 drivers and configuration) are not part of it on purpose: golden digests shall detect a change of dc-gym that alters a result.

@@ -218,7 +218,7 @@ def _differing(a: Result, b: Result, section: str) -> list[str]:
 def side_by_side(a: Tables, b: Tables, difference: Difference, count: int = BEFORE) -> Iterator[str]:
     """Yields the `count` records before the difference, and the differing one, of A and of B.
 
-    There is one line for each record. '>' and '*' mark what differs.
+    There is one line for each record. '>' and '*' mark the differences.
     """
     if difference.table not in TABLES:
         return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the current state of a lab from its shared memory, and computes what has changed since an earlier snapshot.
+"""Reads the current state of a lab from its shared memory, and computes the changes since an earlier snapshot.
 
 Rates (drops per second, bit/s) are per second of the lab's clock, over the last WINDOW_S of wall time. Classes of ports are left
-out: their ports have what they have.
+out: the counters of their ports include theirs.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class ActiveFlows:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One complete sweep, and what else the matrix holds."""
+    """One complete sweep, and the other contents of the matrix."""
 
     wall_s: float
     t_ns: int

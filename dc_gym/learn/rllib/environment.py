@@ -30,7 +30,7 @@ from dc_gym.spec import Spec, from_dict
 __all__ = ["Register", "Task", "check_actions", "register", "register_environment"]
 
 AGENTS = "agents"
-"""The key of the env's config where there are many agents: who they are, what they see, and their reward."""
+"""The key of the env's config where there are many agents: their kind, their observation, and their reward."""
 FOLDER = "folder"
 """The key of the env's config for the parent of the labs' folders; None: the folder for temporary files."""
 SEEDS = "seeds"

@@ -143,7 +143,7 @@ def _on_host(request: TrainingRequest, told: Any, progress: Progress) -> Any:
 
 
 class _Loop:
-    """Runs the iterations, and what happens between them."""
+    """Runs the iterations, and the checkpoints and evaluations between them."""
 
     def __init__(
         self,

@@ -4,7 +4,7 @@
 With agent.agents = "switches" each switch has an agent of its own, which makes one inference a queue. It reads the counters of
 its own queues, whatever agent.observe is, and has a reward for each queue, whatever agent.reward is.
 
-An agent that learns makes one update of its net at each decision. Its replay takes in what the other switches have seen once in
+An agent that learns makes one update of its net at each decision. Its replay takes in the other switches' transitions once in
 controller.exchange, through a global replay (section 3.4).
 
 With agent.agents = "central" and controller.groups = "direction" it is C-ACC (section 5.4): one agent, and one setting for all
@@ -36,7 +36,7 @@ from dc_gym.run.agent.policies import PolicyContext
 
 GLOBAL_REPLAY = "acc global replay"
 GLOBAL_FACTOR = 4
-"""The global replay holds this many times what a switch keeps. Ours."""
+"""The global replay holds this many times the transitions that a switch keeps. Ours."""
 GUIDE = "give a policy file of `dcgym method acc train`, or the learned.npz of a run with policy acc"
 
 

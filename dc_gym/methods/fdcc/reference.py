@@ -31,7 +31,7 @@ SLACK = 2.0**-19
 LEAST_CARRIED = 2**20
 """Mbit/s x ns from which the NIC's integers for a line's capacity, in units of 128, are fine enough to compare shares."""
 INPUT_BOUND = 0.001
-"""Bound on the difference of an input from that in floats, beyond what SLACK makes of it."""
+"""Bound on the difference of an input from the input in floats, beyond the effect of SLACK."""
 BOUND = Bound(16, 0.003, whole_packets=True)
 NETWORK_BOUND, TREES_BOUND = 0.01, 0.001
 """Bounds on the difference of an output, in -1..1, from the policy's output in floats, for the same inputs and memory: for the

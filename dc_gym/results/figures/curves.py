@@ -74,8 +74,8 @@ def main(
 def sheets_of(
     folder: Path, x_key: str, metrics: Sequence[str], by_key: str = BY_DEFAULT, where: Sequence[str] = ()
 ) -> tuple[dict[str, sweep_figure.Sheet], str]:
-    """Returns the sheets for a figure of the results below a folder, by the titles of their panels, and in words what they leave
-    out, and which runs are equal.
+    """Returns the sheets for a figure of the results below a folder, by the titles of their panels, with notes on the runs that
+    they leave out, and on equal runs.
 
     There is one sheet without a title, or one for each value of a third key that varies. `where`: the conditions of --where.
     """

@@ -200,7 +200,7 @@ def settings(result: Result) -> dict[str, str]:
 def varying(results: Sequence[Result]) -> dict[str, list[str]]:
     """Returns the keys that differ between the specs, each with its values in order.
 
-    What follows from the controller is left out: the transport, and the settings that only NICs have.
+    Keys that follow from the controller are left out: the transport, and the settings that only NICs have.
     """
     specs = [dict(_leaves(result.manifest.get("spec", {}))) for result in results]
     keys = dict.fromkeys(key for each in specs for key in each if key not in NO_SETTINGS[1:])

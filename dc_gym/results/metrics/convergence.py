@@ -10,7 +10,7 @@ has two measures:
                              new fair share
 
 The resolution of both is one rate interval. An epoch shorter than HOLD intervals is not judged; the next epoch begins where it
-ends. What did not happen before the epoch's end counts as never.
+ends. An event that did not happen before the epoch's end counts as never.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def of(
 ) -> Ideal:
     """Returns the ideal of every flow.
 
-    `depends_on`: what else an FCT depends on. `measure`: None for the closed form alone. `framings`: by transport; without
+    `depends_on`: other inputs of an FCT. `measure`: None for the closed form alone. `framings`: by transport; without
     an entry, TCP's.
     """
     classes, of_flow = classify(schedule, graph, router, framings)

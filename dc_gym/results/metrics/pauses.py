@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes the share of a flow's life in which its path was paused, and how often ports told their peers to hold a class.
+"""Computes the share of a flow's life in which its path was paused, and how often ports sent their peers a pause of a class.
 
 A path is paused while a port of it holds the flow's class on its peer's command (`paused_ns` of the table class_queues).
 Between two sweeps that is the largest growth of `paused_ns` over the ports of the path: pauses of two ports that followed each
@@ -36,7 +36,7 @@ class Pauses:
     shares: Floats
     """[flows]: the share of each flow's life; NaN if it did not start."""
     count: int
-    """How often ports told their peers to hold a class."""
+    """How often ports sent their peers a pause of a class."""
 
 
 def find_pauses(tables: TableSource, paths: Sequence[Sequence[int]], classes: Sequence[int], stop_ns: int) -> Pauses | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def render(package: str, template: str, *, title: str, mark: str, **values: object) -> bytes:
-    """Returns a page. Its template lies in the folder `templates` of a package. `mark`: what made the page (outputs.py)."""
+    """Returns a page. Its template lies in the folder `templates` of a package. `mark`: its command and inputs (outputs.py)."""
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("dc_gym.results.pages")]),
         autoescape=True,

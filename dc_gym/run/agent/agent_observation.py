@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The observations of single hosts, switches and ports, where each of them is an agent (agents.py).
 
-An agent observes only values within its reach. A host: its own egress and its own flows. If `see` is "path", it also observes
-what the switches on its flows' paths would write into the packets: the largest value of each feature. A switch or port: the
-features of its own ports where it sets something. An item's values of other ports are left out. An item of classes
-gives each port one value for each kind of class, such as rdma/backlog.
+An agent observes only values within its reach. A host: its own egress and its own flows. If `see` is "path", it also observes the
+values that switches on its flows' paths would write into the packets: the largest of each feature. A switch or port: the features
+of its own ports where it sets something. An item's values of other ports are left out. An item of classes gives each port one
+value for each kind of class, such as rdma/backlog.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ NETWORK = "network"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AgentRows:
-    """One agent: what it sets."""
+    """One agent: the values that it sets."""
 
     name: str
     """network; h1, or h1-eth0 of a host with several ports; s1; s1-eth3."""
@@ -36,7 +36,7 @@ class AgentRows:
     """The rows of the ports where it sets something, of themselves or of their classes, in the order of the values."""
 
     def scene(self, scene: Scene) -> Scene:
-        """Returns the scene of this agent alone: what it sets is all that is set."""
+        """Returns the scene of this agent alone: no other values are set."""
         found: list[ActuatedRows] = []
         place = 0
         for each in scene.actuated:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measurements of one step: every queue's counters, every flow's progress and what agents set, now and one step before.
+"""The measurements of one step: every queue's counters, every flow's progress and agents' settings, now and one step before.
 
 Bytes of ports count L2 frames without FCS; bytes of flows count payload. Rewards and features are functions of a Frame and its
 Scene (scene.py) alone.

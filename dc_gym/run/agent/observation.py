@@ -83,7 +83,7 @@ def register(
 
     Args:
         name: Its name in agent.observe.
-        kind: "port" or "host": what there is one value for.
+        kind: "port" or "host": one value for each.
         low: The smallest value; smaller ones are clipped.
         high: The largest value; larger ones are clipped.
         formula: Says what it is, for lists and pages.

@@ -44,7 +44,7 @@ class Policy(Protocol):
         """Returns an action of the environment's action space.
 
         Args:
-            observation: What agent.observe names, as float32.
+            observation: The features of agent.observe, as float32.
             frame: The step that was measured.
         """
         ...
@@ -97,7 +97,7 @@ def make_registered(name: str, context: PolicyContext) -> Policy:
 
     Args:
         name: Its name.
-        context: What it is made for.
+        context: The agent that it is made for.
 
     Raises:
         AgentError: It has no method act that fits.

@@ -105,7 +105,7 @@ class Scene:
     buffer_bytes: Floats
     """[ports]"""
     peer_row: Rows
-    """[ports]: the port at the other end of the cable, whose egress is what this port receives."""
+    """[ports]: the port at the other end of the cable, whose egress this port receives."""
     all_hosts: tuple[str, ...]
     """All hosts of the network; FlowInfo.src and dst are indices into it."""
     hosts: tuple[str, ...]

@@ -53,7 +53,7 @@ class EpisodeTotals:
         self._block = Block(self.scene)
 
     def add(self, frame: Frame, reward: float) -> Callable[[], dict[str, Any]]:
-        """Adds a step's frame and reward. The returned function returns what `metrics` returns for this step."""
+        """Adds a step's frame and reward. The returned function returns the result of `metrics` for this step."""
         if not self._block.takes(frame):
             self._add_up()
         self.reward += reward

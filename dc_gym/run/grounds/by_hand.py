@@ -24,7 +24,7 @@ from dc_gym.topologies.graph import Graph
 __all__ = ["ARGV", "ByHand"]
 
 NAME_BYTES, HEAD_BYTES = 32, 4096
-"""SM_NAME_LEN of monitors/state_matrix.h, and more than what comes before the rows."""
+"""SM_NAME_LEN of monitors/state_matrix.h, and more bytes than come before the rows."""
 ARGV = [str(PROGRAMS / PROGRAM)]
 NOT_UNDERSTOOD = (ValueError, LookupError, OverflowError, struct.error)
 
@@ -81,7 +81,7 @@ class ByHand:
 
         `on_line` then gets the reason, as from its program in a ground.
 
-        Raises LabError if the lab ended, hangs, or answers what cannot be.
+        Raises LabError if the lab ended, hangs, or gives an impossible answer.
         """
         try:
             return self.until_step()

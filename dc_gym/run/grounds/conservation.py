@@ -39,7 +39,7 @@ def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str,
 def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters], losses: Counters) -> dict[str, int]:
     """Returns where the frames of a run went, for its certificate.
 
-    In a fit run, what hosts sent is the sum of the next six numbers.
+    In a fit run, the frames that hosts sent are the sum of the next six numbers.
     """
     hosts = [port.ifname for host in graph.hosts for port in graph.ports_of(host.name)]
     switches = [port.ifname for port in graph.switch_ports()]

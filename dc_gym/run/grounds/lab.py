@@ -171,7 +171,7 @@ class LabGround:
             if removed := take_over(written):
                 shown = ", ".join(removed[:MOST_SHOWN])
                 progress.note(f"{len(removed)} of what programs left is no plain file or folder and was removed: {shown}")
-        if counts is not None:  # only now: what lies in a folder that the lab writes to leads nowhere else any more
+        if counts is not None:  # only now: no link in a folder that the lab writes to leads elsewhere any more
             with whole(partial / ".lab" / OUT / GROUND) as file:
                 file.write_text(json.dumps(counts))
         return failed or self._ended.status

@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 def rows(experiment: Experiment, path: Path) -> list[Row]:
-    """Returns a row for each event of the spec, in the order of their times. `path` is what eventd wrote."""
+    """Returns a row for each event of the spec, in the order of their times. `path` is eventd's file."""
     made = {number: _row(number, event) for number, event in in_order(experiment.spec.events)}
     if experiment.changes:
         for change, t_ns, error, found in changes.done(path, experiment.changes, experiment.graph):

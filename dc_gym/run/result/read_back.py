@@ -34,7 +34,7 @@ COUNTING = "port"
 
 @dataclass(frozen=True, slots=True)
 class RunCounts:
-    """The counters of a run, and what follows from them."""
+    """The counters of a run, and the values that follow from them."""
 
     t0_ns: int
     unfit: list[str]
@@ -45,7 +45,7 @@ class RunCounts:
     found: Mapping[str, Any]
     """The contents of ground.json (run/grounds/guest/main.py)."""
     events: list[dict[str, Any]] = field(default_factory=list)
-    """A row for each event, with what it did (event_log.py)."""
+    """A row for each event, with its effect (event_log.py)."""
     deadlock: tuple[str, ...] | None = None
     """The ports that waited for one another in a circle at the end."""
 

@@ -199,7 +199,7 @@ def _value(spec: Spec, key: str) -> Any:
 
 
 def _names(points: Sequence[Mapping[str, Any]], path: Path) -> list[str]:
-    """Returns a name for each point, from seed, controller and what varies else: dctcp-rate-10Mbits-s1.
+    """Returns a name for each point, from seed, controller and the other varied keys: dctcp-rate-10Mbits-s1.
 
     Where the name is too long or not unique, it is the point's number.
     """

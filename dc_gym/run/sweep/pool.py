@@ -68,7 +68,7 @@ class CellOutcome:
 
     @property
     def kind(self) -> str:
-        """The first line of the message without what only this cell has in it: equal for runs that failed alike."""
+        """The first line of the message without the parts that only this cell has: equal for runs that failed alike."""
         first = (self.message.strip().splitlines() or ["no word"])[0]
         return re.sub(rf"(?<![\w-]){re.escape(self.cell.name)}(?![\w-])", "", first.replace(str(self.cell.out), ""))
 

@@ -135,7 +135,7 @@ class Dcqcn:
 
 
 def short_alpha(alpha: float, g: int, marked: bool) -> float:
-    """Returns alpha = (1 - g) alpha + g marked, in a register of 10 bits. What falls below its last bit is lost."""
+    """Returns alpha = (1 - g) alpha + g marked, in a register of 10 bits. Fractions below its last bit are lost."""
     return math.floor((1024 - g) * alpha + g * marked) / 1024
 
 

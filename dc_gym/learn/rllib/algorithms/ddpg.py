@@ -164,7 +164,7 @@ class DDPGLearner(DQNLearner, TorchLearner):
 
 
 class DDPGConfig(SACConfig):
-    """A configuration based on SAC's, which has what off-policy training needs: next observations in batches, tau, n_step,
+    """A configuration based on SAC's, which has the settings of off-policy training: next observations in batches, tau, n_step,
     replay, two learning rates."""
 
     module_class: type[TorchRLModule] = DDPGModule

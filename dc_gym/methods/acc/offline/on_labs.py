@@ -92,7 +92,7 @@ class AccTrainingSettings:
 
 
 class Trainer:
-    """A training: what it has learned, and from what it goes on."""
+    """A training: its learner, and the state from which it goes on."""
 
     def __init__(self, settings: AccTrainingSettings, learner: DoubleDqn, replay: Replay, curve: npt.NDArray[np.void]) -> None:
         self.settings, self.learner, self.replay, self.curve = settings, learner, replay, curve

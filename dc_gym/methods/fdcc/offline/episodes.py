@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs flows of one policy in the fluid model, and records what each of them saw, did and earned."""
+"""Runs flows of one policy in the fluid model, and records observations, actions and rewards of each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FlowPolicy(Protocol):
 
 
 class Flows:
-    """All flows of a model: their memories and latest actions, and the noise in what they do."""
+    """All flows of a model: their memories and latest actions, and the noise in their actions."""
 
     def __init__(
         self, incasts: Incasts, policy: FlowPolicy, random: np.random.Generator | None = None, noise: float = 0.0

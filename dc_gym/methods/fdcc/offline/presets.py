@@ -30,7 +30,7 @@ TEACHER_GAIN = 0.3
 LEAST_SHARE = 2.0**-6
 """Ours: an even smaller part of its share counts no less."""
 Reward = Callable[[Signals, Floats, float], Floats]
-"""Returns rewards for what flows measured, the number of flows that would share their line equally, and `queue_per_root`."""
+"""Returns rewards for flows' measurements, the number of flows that would share their line equally, and `queue_per_root`."""
 
 
 def thesis_reward(seen: Signals, count: Floats, queue_per_root: float = 0.0) -> Floats:

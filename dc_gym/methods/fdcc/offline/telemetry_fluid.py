@@ -128,7 +128,7 @@ class TelemetryFluid:
         return np.asarray(np.maximum(np.floor(self.windows * packets + 1e-9), 1.0) / packets)
 
     def _acknowledge(self, now: Floats) -> None:
-        """Finds what left the bottleneck one base round trip before `now`, the end of a step, and whose bytes it was.
+        """Finds the bytes that left the bottleneck one base round trip before `now`, the end of a step, and their flows.
 
         Those that arrived first left first. A step longer than a base round trip begins with a queue that lasts beyond it.
         """

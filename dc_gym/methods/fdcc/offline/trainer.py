@@ -33,7 +33,7 @@ TESTS = np.dtype([("episode", "<i8"), ("flows", "<i8"), *((each.name, "<f8") for
 
 
 class Trainer:
-    """A training: what it has learned, and from what it goes on."""
+    """A training: its learner, and the state from which it goes on."""
 
     def __init__(
         self,

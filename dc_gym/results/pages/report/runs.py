@@ -207,7 +207,7 @@ def _scenario(groups: Mapping[str, Mapping[int, ReportedRun]], unfit: Sequence[R
 
 
 def _told_apart(found: list[Scenario]) -> list[Scenario]:
-    """Adds to the titles of scenarios with equal titles what distinguishes them."""
+    """Adds distinguishing words to the titles of scenarios with equal titles."""
     told = []
     for each in found:
         same = [other for other in found if other.title == each.title]
@@ -217,7 +217,7 @@ def _told_apart(found: list[Scenario]) -> list[Scenario]:
 
 
 def _differences(each: Scenario, same: Sequence[Scenario], words: Callable[[Result], dict[str, str]]) -> str:
-    """Returns in words what distinguishes a scenario from others; empty if another one has the same words."""
+    """Returns words that distinguish a scenario from others; empty if another one has the same words."""
     mine, others = words(each.all_runs[0].result), [words(other.all_runs[0].result) for other in same if other is not each]
     if mine in others:
         return ""

@@ -186,7 +186,7 @@ def _code(line: str) -> int:
 
 
 def _rest(stage: Stage) -> None:
-    """Brings the network back to rest: nothing is queued, and no host has a socket except those of its own agent.
+    """Brings the network back to rest: nothing is queued, and no host has a socket except its own agent's.
 
     Rest is an absolute state, not a comparison with the state before the first episode: processes of the set-up may or may not be
     running by then. agentd has set every actuator to its start before it reports that the episode is over, and sends nothing

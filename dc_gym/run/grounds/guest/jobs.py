@@ -110,7 +110,7 @@ class Job:
             os.killpg(self.process.pid, number)
 
     def interrupt(self) -> None:
-        """Does what Ctrl-C does."""
+        """Acts like Ctrl-C."""
         if self.terminal is None:
             self.signal(signal.SIGINT)
         else:

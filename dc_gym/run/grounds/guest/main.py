@@ -93,7 +93,7 @@ def carry_out(plan: Plan, folder: Path, site: Site) -> Generator[None, None, dic
         devices: dict[str, Device] = {}
 
         def conclude(late_sweeps: str) -> Counts:
-            """Ends what sends beside tgen. Returns the counters of all ports, all of one instant on a virtual clock."""
+            """Ends the senders beside tgen. Returns the counters of all ports, all of one instant on a virtual clock."""
             ends.extend(programs_in_hosts.finish())
             site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
             captures.terminate()

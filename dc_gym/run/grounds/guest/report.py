@@ -26,7 +26,7 @@ def phase(name: str) -> None:
 def count(fabric: Fabric, devices: Mapping[str, Device] | None = None) -> Counts:
     """Returns every counter of every port at one instant of virtual time, by port name: the cable's and its queue's.
 
-    `devices`: what `fabric.devices()` has returned at that instant; None asks for them.
+    `devices`: the result of `fabric.devices()` at that instant; None asks for them.
     """
     queues = {}
     fabric.asked(QDISCS)

@@ -105,7 +105,7 @@ class Shell:
     """The commands of one user."""
 
     def __init__(self, plan: Plan, site: Site, fabric: Fabric, memory: ShellMemory, folder: str, upper: Path | None) -> None:
-        """`upper` has what commands write in `folder`; None: that is the machine's."""
+        """`upper` has the files that commands write in `folder`; None: that is the machine's."""
         self._plan, self._site, self._fabric, self._memory, self._folder = plan, site, fabric, memory, folder
         self._upper = upper
         self._hosts = {host.name: host for host in plan.graph.hosts}
@@ -246,7 +246,7 @@ class Shell:
         return self._say(f"*** Results: {quantity(rate_bps, 'bps')} in {duration_s:g} s")
 
     def _is_interrupted(self) -> bool:
-        """Begins what visitors have sent while a command of the shell's own runs. Returns whether the user has interrupted it."""
+        """Begins visitors' commands while a command of the shell's own runs. Returns whether the user has interrupted it."""
         reader = self._reader
         self._receive_visitors()
         self._reader = reader
@@ -319,7 +319,7 @@ class Shell:
                     del self._background[job.number]
                     ended = f"[{job.number}] {job.order.node} {job.order.line}: ended with status {job.status}\n"
                     self._show(ERR, ended.encode())
-                return  # what else was ready may have been closed
+                return  # other ready files may have been closed
             data = job.read(fd)
             if data is None:
                 self._selector.unregister(fd)
@@ -330,7 +330,7 @@ class Shell:
                 self._pass_on(job, key.data.outputs[fd], data)
 
     def _end(self, job: Job) -> None:
-        """Passes on the last output of a command that has ended. What it left running has no output any more."""
+        """Passes on the last output of a command that has ended. Processes that it left running have no output any more."""
         for fd in (*job.outputs, job.pidfd):
             self._selector.unregister(fd)
         for step, data in job.drain():

@@ -56,8 +56,8 @@ class LiveNetwork:
     ) -> None:
         """`argv` returns the command of the network's process for the descriptor of its memory.
 
-        `folder` is the run's folder. `module` is the cable's module. `limits_s` are the times that set-up takes at most, and what
-        follows the traffic.
+        `folder` is the run's folder. `module` is the cable's module. `limits_s` are the longest times of the set-up, and of the
+        work after the traffic.
         """
         self._argv, self._folder, self._module, self._step_ns = argv, folder, module, step_ns
         self._on_line, self._on_note = on_line, on_note
