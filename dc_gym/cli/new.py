@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym new`: writes a commented spec from the answers to three questions. At a terminal it asks for answers that no option gives."""
+"""`dcgym new`: writes a commented spec from the answers to three questions. At a terminal it asks for the missing answers."""
 
 from __future__ import annotations
 
