@@ -264,7 +264,7 @@ def write_facts(partial: Path, tables: TableSource, manifest: Mapping[str, Any],
     Args:
         partial: The folder of the unfinished result.
         tables: The tables that were written.
-        manifest: What the run depended on; it has the digest already.
+        manifest: The run's inputs; it has the digest already.
         summary: The metrics.
     """
     _write_json(partial / "ports.json", list(tables.ports))
