@@ -43,7 +43,7 @@ class Controller:
     color: str | None = None
     """Its colour in figures, such as "#884488". None: the colour follows from its name."""
     marker: str | None = None
-    """Its marker in figures, one of matplotlib's. None: one that follows from its name."""
+    """Its marker in figures, by matplotlib's name. None: one that follows from its name."""
     source: str = ""
     """The paper that it is from, in Markdown."""
     reads: str = ""

@@ -55,7 +55,7 @@ def let_lab_read(folder: Path) -> None:
 
 
 def _let_read(path: Path) -> None:
-    """Opens a file to everybody, unless it has a second name: that may be the one of a file that is to stay closed."""
+    """Opens a file to everybody, unless it has a second name: the second name may belong to a file that is to stay closed."""
     fd = os.open(path, OPEN)
     try:
         status = os.fstat(fd)

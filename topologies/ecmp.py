@@ -119,7 +119,7 @@ class Group:
 
     @property
     def ifname(self) -> str:
-        """The name of its device. No cable's end has such a name."""
+        """The name of its device. No cable's end has a name of this form."""
         return f"{self.switch}-g{self.number - FIRST_GROUP}"
 
 

@@ -530,7 +530,7 @@ class Graph:
         return tuple(port for ports in self._ports.values() for port in ports)
 
     def rows(self) -> tuple[Row, ...]:
-        """Returns the rows of the state matrix: every port, then the classes of those that have some."""
+        """Returns the rows of the state matrix: every port, then the classes of ports that have some."""
         ports = self.ports()
         classes = (Row(port, number) for port in ports for number in range(len(port.queue.classes)))
         return (*map(Row, ports), *classes)

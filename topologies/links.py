@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys of links, those that hold for all links and rules for some of them, and the Cable that follows from both.
+"""The keys of links: keys for all links, and rules for some links. They give the Cable.
 
 Queue sizes follow from unscaled rates and round trips. After that the scale s divides rates and multiplies times
 (docs/topologies.md).
@@ -128,7 +128,7 @@ class LinkSpec:
 
     @classmethod
     def of(cls, **given: Any) -> Self:
-        """Returns the keys, those that kinds declare included, by the names of their fields."""
+        """Returns the keys, including the keys that kinds declare, by the names of their fields."""
         return section_of(cls, given)
 
     def over(self, base: LinkSpec) -> LinkSpec:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mininet's classes, imported in one place for the whole project.
 
-Mininet 2.3 asks `distutils` for a version number. Python 3.12 has no `distutils` any more, and importing the one of setuptools
-takes longer than all other imports in a ground. So this module gives Mininet the one class that it asks for.
+Mininet 2.3 asks `distutils` for a version number. Python 3.12 has no `distutils` any more, and importing setuptools' copy takes
+longer than all other imports in a ground. So this module gives Mininet the one class that it asks for.
 """
 
 from __future__ import annotations

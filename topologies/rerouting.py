@@ -5,7 +5,7 @@ A reaction gives switches new next hops for destinations while traffic runs. It 
 switch and destination for which the switch may have packets of the run, by the old or by the new rules. A packet that was on its
 way when the rules changed goes on by the new rules from wherever it is.
 
-A destination that a switch cannot reach without the link keeps its old next hops: such packets are lost in the cut, and counted.
+A destination that a switch cannot reach without the link keeps its old next hops: its packets are lost in the cut, and counted.
 """
 
 from __future__ import annotations

@@ -75,12 +75,12 @@ def table_of(rates_bps: Iterable[int]) -> tuple[RateUnits, ...]:
 
 
 def rate_table(graph: Graph, further_bps: Collection[int] = ()) -> tuple[RateUnits, ...]:
-    """Returns the table of a network: the rates of its switches' ports, and those that they get later."""
+    """Returns the table of a network: the rates of its switches' ports, and the rates that they get later."""
     return table_of([*further_bps, *(graph.cable_of(port).rate_bps for port in graph.switch_ports())])
 
 
 def words(table: Sequence[RateUnits]) -> list[tuple[int, int, int, int]]:
-    """Returns all places of a table as words, those that are not used as zeros."""
+    """Returns all places of a table as words, unused places as zeros."""
     return [*(each.words() for each in table), *[(0, 0, 0, 0)] * (MOST_RATES - len(table))]
 
 

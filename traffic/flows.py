@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A requested flow. Workloads make such flows, and the schedule turns them into flows that tgen runs. Plain data.
+"""A requested flow. Workloads make requested flows, and the schedule turns them into flows that tgen runs. Plain data.
 
 Times are ns, sizes payload bytes, rates bit/s of payload. A flow may wait at a *gate*. A gate opens when every flow that names it
 in `opens` has ended. Repetitions, rounds, and requests with answers are made with gates.

@@ -2,8 +2,8 @@
 """Iroko's flow matrices in both dialects, and the kinds `matrix` (a user's file) and `iroko` (the files shipped with dc-gym).
 
 The header identifies the dialect (DIALECTS). Columns `transport` and `dscp` at its end belong to single flows. In the
-repository's dialect, a row with one cell more, TCP or UDP after the port, is read with that transport: a file of Iroko's has such
-rows.
+repository's dialect, a row with one cell more, TCP or UDP after the port, is read with that transport: a file of Iroko's has rows
+of this form.
 """
 
 from __future__ import annotations

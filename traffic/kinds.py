@@ -162,8 +162,8 @@ def chained(
     Args:
         context: The run.
         gates: Hands out the gates between repetitions.
-        reps: The number of repetitions. None: endless, as many as could fit into the run if nothing ever waited; those that do
-            not start are left out of the results.
+        reps: The number of repetitions. None: endless, as many as could fit into the run if nothing ever waited; repetitions that
+        do not start are left out of the results.
         make: Returns repetition n, as if it were alone, and the gap before it, ns.
     """
     chain: list[FlowRequest] = []

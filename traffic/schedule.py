@@ -120,7 +120,7 @@ class _Paths:
 
 
 class _OnePath:
-    """Tells source ports with which a flow takes the path of the first flow between the same two hosts in the same plane."""
+    """Finds source ports with which a flow takes the path of the first flow between the same two hosts in the same plane."""
 
     def __init__(self, graph: Graph, router: Router, requests: Sequence[FlowRequest], planes: Sequence[int]) -> None:
         self.planes = planes
@@ -180,7 +180,7 @@ def _source_ports(requests: Sequence[FlowRequest], seed: int, follows: _OnePath 
     most = LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1
     taken: dict[tuple[object, ...], set[int]] = {}
     steps: dict[tuple[object, ...], int] = {}
-    """From the first port: those that flows of the same path have tried."""
+    """From the first port: the ports that flows of the same path have tried."""
     chosen = []
     for number, request in enumerate(requests):
         ends = request.transport, request.src, request.dst, request.dst_port

@@ -181,7 +181,7 @@ class TrafficSpec:
 
     @classmethod
     def of(cls, kind: str, **given: Any) -> Self:
-        """Returns the keys, those that the kind declares included, by the names of their fields."""
+        """Returns the keys, including the keys that the kind declares, by the names of their fields."""
         return section_of(cls, {"kind": kind} | given)
 
     def placed(self, base: Path) -> Self:

@@ -244,7 +244,7 @@ def enslave(end: End, bridge: int) -> rtnl.NetlinkRequest:
 
 
 def forward_to(end: End, mac: str) -> rtnl.NetlinkRequest:
-    """Tells the bridge where a host is; otherwise it would flood. The host's own frames do not change its table."""
+    """Teaches the bridge a host's port; otherwise it would flood. The host's own frames do not change its table."""
     body = rtnl.NDMSG.pack(AF_BRIDGE, end.ifindex, NUD_NOARP, NTF_MASTER | NTF_STICKY, 0)
     body += rtnl.attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
     return rtnl.NetlinkRequest(rtnl.RTM_NEWNEIGH, rtnl.NLM_F_CREATE, body, f"{end.ifname}: forward to {mac}")
@@ -321,7 +321,7 @@ def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer_jobs(folder: Path, network: Callable[[str], AnyNetwork], run: Callable[[AnyNetwork, dict[str, Any]], Any]) -> None:
-    """Answers each line of FOLDER/jobs.jsonl with one of FOLDER/answers.jsonl. A network is made when a job first names it."""
+    """Answers each line of FOLDER/jobs.jsonl with a line of FOLDER/answers.jsonl. A network is made when a job first names it."""
     networks: dict[str, AnyNetwork] = {}
     with (folder / "jobs.jsonl").open() as jobs, (folder / "answers.jsonl").open("w") as answers:
         for line in jobs:

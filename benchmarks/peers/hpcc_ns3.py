@@ -2,7 +2,7 @@
 """HPCC's authors' simulator as a peer: runs flows into one port there, and reads queue and rates from its trace.
 
 The simulator is alibaba-edu/High-Precision-Congestion-Control, a fork of ns-3.17 under GPL-2. It is not part of this project:
-build it as docs/peers.md says. `third` reads a configuration and three lists, and writes a record of each packet at a port.
+build it as in docs/peers.md. `third` reads a configuration and three lists, and writes a record of each packet at a port.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def run(program: Path, case: PeerCase) -> PeerRow:
 
 
 def count_pauses(text: str) -> int:
-    """Counts the frames that pause a port. The simulator's list has those that let it go on, too (last column 0)."""
+    """Counts the frames that pause a port. The simulator's list has the frames that resume it, too (last column 0)."""
     return sum(line.split()[-1] == "1" for line in text.splitlines())
 
 

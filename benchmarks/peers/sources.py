@@ -71,7 +71,7 @@ def built(source: Path, library: Path, flags: Sequence[str], links: Sequence[str
 
 
 def run(what: str, argv: Sequence[str]) -> meter.Metered:
-    """Runs a peer's program, which may be one of the cache. Raises TestbedError if it fails."""
+    """Runs a peer's program, which may lie in the cache. Raises TestbedError if it fails."""
     with cache.in_use():
         done = meter.run(argv)
     if done.status:

@@ -30,7 +30,7 @@ SPEC = runs.plain_spec("speed", "dumbbell-10m", "60s") + 'monitor.interval = "10
 ONE_GIGABIT = ("topology.preset=dumbbell-1g", "time.duration=5s")
 NIC, TCP = "dcqcn", "dctcp"
 MOST = 1.0
-"""The most that a packet of NIC may cost, over one of TCP."""
+"""The most that a packet of a NIC may cost, over a TCP's packet."""
 LENGTHS_MS: Mapping[int, tuple[int, int]] = {2: (100, 250), 512: (300, 450)}
 """By the number of flows: a time when they have settled, and one when there are enough packets."""
 SENDERS = 4

@@ -97,7 +97,7 @@ class Actuator:
     ports: Literal["host", "switch"]
     """The ports that have it: the hosts' egresses, or the ports of switches."""
     qdiscs: tuple[str, ...]
-    """The kinds of root qdisc that carry it. A port has one of them, and the request goes to that."""
+    """The kinds of root qdisc that carry it. A port has one of these kinds, and the request goes to its qdisc."""
     quantities: tuple[Quantity, ...]
     bounds: Callable[[Graph, Port, Any], tuple[Bounds, ...]]
     """(graph, port, keys) -> the bounds of each quantity at that port. Of a class, the port is as if it had only that."""

@@ -119,7 +119,7 @@ def _rows(item: str, ports_of: str, actuator: Actuator, graph: Graph, agent: Any
         else:
             found.append(ActuatedPort(actuator, place, row.port, actuator.bounds(graph, port, keys), row.number))
     if without and (ports_of not in GROUPS or not found):
-        raise AgentError(min(without, key=lambda each: each[0])[1])  # first of those that could have it
+        raise AgentError(min(without, key=lambda each: each[0])[1])  # first of the ports that could have it
     if not found:
         raise AgentError(f"{KEY}: {item!r}: {nothing_called(ports_of, [row.name for row in graph.rows()])}")
     _check_bounds(found)
@@ -133,7 +133,7 @@ def _check_ground(actuator: Actuator, ground: str) -> None:
 
 
 def of_classes(rows_of: str) -> bool:
-    """Returns whether a group or pattern is one of classes, not of ports."""
+    """Returns whether a group or pattern selects classes, not ports."""
     return rows_of == CLASS or CLASS_MARK in rows_of
 
 

@@ -10,7 +10,7 @@
 
 No parser of Python's own is used, since their trees and tokens differ between versions: every Python finds the same digests.
 
-python -m dc_gym.base.behaviour FILE...   prints them as sha256sum(1) prints its own: `make programs` keeps those of C sources
+python -m dc_gym.base.behaviour FILE...   prints them as sha256sum(1) prints its own: `make programs` keeps the C sources' digests
 """
 
 from __future__ import annotations

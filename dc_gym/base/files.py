@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files and folders that are removed with the process that made them.
 
-They are scratch folders, and single files written whole or not at all. Only dc-gym's own files are ever removed: those with its
+They are scratch folders, and single files written whole or not at all. Only dc-gym's own files are ever removed: files with its
 lock (folder_lock.py).
 """
 

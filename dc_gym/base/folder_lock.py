@@ -168,7 +168,7 @@ def _withdraw(lock: Path, fd: int) -> None:
 
 
 def _is_locked(fd: int) -> bool:
-    """Returns True if a holder has the lock behind `fd`. Holders lock exclusively; those who only test it do not."""
+    """Returns True if a holder has the lock behind `fd`. Holders lock exclusively; tests of the lock do not."""
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -2,8 +2,8 @@
 """A key of the spec: how its value is written in the file, how it is stored, and which values it may have.
 
 A key is a field of a dataclass, and its metadata hold everything about it. A section of the spec is such a dataclass. So are the
-keys of a kind of topology, workload or marking, which stand beside the kind's function (registry.py); a section holds those that
-the file gives in a field of its own, declared by `own_keys`.
+keys of a kind of topology, workload or marking, which stand beside the kind's function (registry.py); a section holds the keys
+that the file gives in a field of its own, declared by `own_keys`.
 """
 
 from __future__ import annotations
@@ -362,7 +362,7 @@ def missing(section: Any, name: str) -> bool:
 
 
 def fields_by_key(cls: type) -> dict[str, Any]:
-    """Returns the fields of a class that are keys by their names in the file: first its own, then those that it inherits.
+    """Returns the fields of a class that are keys by their names in the file: first its own, then the inherited ones.
 
     With `INHERITED_FIRST` in the class it is the other way round.
     """

@@ -172,7 +172,7 @@ def _programs() -> Iterator[Finding]:
 
 
 def _system() -> Iterator[Finding]:
-    """Yields findings about programs of the distribution. A lab itself needs none of them but Python."""
+    """Yields findings about programs of the distribution. A lab itself needs only Python."""
     for name, programs, purpose, packages, fatal in SYSTEM:
         find = find_program if name == IN_LABS else shutil.which
         missing = [program for program in programs if find(program) is None]

@@ -105,7 +105,7 @@ def _known_policies() -> Mapping[str, Entry]:
 
 
 def _known_features() -> dict[str, str]:
-    """Describes each feature: those that are registered, and the values that actuators set."""
+    """Describes each feature: the registered ones, and the values that actuators set."""
     from dc_gym.run.agent import observation
     from dc_gym.run.agent.scene import RATE
 

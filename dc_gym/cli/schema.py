@@ -121,7 +121,7 @@ def _table(section: str) -> dict[str, Any]:
 
 
 def _rules(cls: type, holder: Any) -> Iterator[dict[str, Any]]:
-    """Yields for each kind the keys that a table of that kind may have, and those that it needs if no preset gives them."""
+    """Yields for each kind the keys that a table of that kind may have, and the keys that it needs if no preset gives them."""
     registry = holder.metadata["registry"]
     if not _has_kinds(registry):
         yield from _rules_of_names(registry)

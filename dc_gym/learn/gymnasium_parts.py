@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of an environment that Gymnasium expects besides episodes: copies and pickles, the length of an episode, pictures.
 
-The single environment, the vector and those with many agents share it.
+The single environment, the vector and the environments with many agents share it.
 """
 
 from __future__ import annotations

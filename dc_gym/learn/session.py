@@ -58,7 +58,7 @@ ROOM = 2
 FOREVER_NS = 1 << 62
 SCRATCH = "dcgym-env-"
 SELDOM_NS = 10_000_000
-"""How often flows are sampled if neither observation nor reward needs it: for metrics and for watching."""
+"""The interval of flow samples if neither observation nor reward needs them: for metrics and for watching."""
 
 
 def external(spec: Spec) -> Spec:

@@ -39,7 +39,7 @@ from dc_gym.run.agent.totals import EpisodeTotals
 
 Bools = npt.NDArray[np.bool_]
 LOOK_S = 0.1
-"""How often a silent lab is checked, and readers of its state matrix (`dcgym watch`) are served, in s."""
+"""The interval at which a silent lab is checked, and readers of its state matrix (`dcgym watch`) are served, in s."""
 RUN, DIED, OVER, CHANGED = map(int, (Flags.RUN, Flags.DIED, Flags.OVER, Flags.CHANGED))
 
 

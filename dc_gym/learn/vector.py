@@ -203,7 +203,7 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
     def _with_ends(
         self, stepper: LabStepper, steps: Steps, infos: dict[int, dict[str, Any]]
     ) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
-        """Returns the results of a step in which episodes ended or began. `infos`: of those that began."""
+        """Returns the results of a step in which episodes ended or began. `infos`: of labs that began."""
         going = [index for index in range(self.num_envs) if index not in infos and index not in steps.died]
         infos = infos | steps.ends
         infos |= {index: _death(error) for index, error in steps.died.items()}

@@ -184,7 +184,7 @@ class AgentPolicy(PolicyFile):
 
 
 def _checked_entries(payload: Payload) -> dict[str, Any]:
-    """Returns the payload's entries after checking those that must be there."""
+    """Returns the payload's entries after checking the required ones."""
     entries: dict[str, Any] = {"agents": CENTRAL, "settings": {}} | dict(payload.entries)
     for name, wanted in WANTED.items():
         if not isinstance(entries.get(name), wanted):

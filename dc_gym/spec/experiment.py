@@ -215,7 +215,7 @@ class Spec:
 
     @property
     def rdma(self) -> bool:
-        """True if flows go over RDMA: all, or those that name no other transport."""
+        """True if flows go over RDMA: all, or the flows that name no other transport."""
         return self.controller.nic and self.nic.tcp is None
 
     @property

@@ -48,7 +48,7 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class RecordedSpec:
-    """The keys of a result's spec that readers of its tables need. No plug-in declares one of them."""
+    """The keys of a result's spec that readers of its tables need. No plug-in declares any of them."""
 
     name: str
     seed: int

@@ -54,7 +54,7 @@ def code_of(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def require_no_code(source: str, spec: Mapping[str, Any]) -> None:
-    """Raises SpecError if the plain contents of a result's spec name code, for those who only read the result."""
+    """Raises SpecError if the plain contents of a result's spec name code, for callers that only read the result."""
     for key, name in code_of(spec):
         raise SpecError(f"{source}: {key}: value {name!r} is code, which reading a result does not run; run the result again")
 

@@ -2,7 +2,7 @@
 """The inputs of a study's evidence: the environment's fingerprint, its specs, and the functions that measure them.
 
 A claim's bounds, a figure's style and a message are not in it. An environment stands for another one if a study's sample run had
-equal digests in both (carry.py): such pairs are in the lineage, EVIDENCE/lineage.tsv.
+equal digests in both (carry.py): these pairs are in the lineage, EVIDENCE/lineage.tsv.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Variant:
     full: Mapping[str, Any] = field(default_factory=dict)
     """The keys that `--length full` changes; None takes a key away."""
     by_seed: Mapping[str, str] = field(default_factory=dict)
-    """Keys whose values depend on the seed, which stands in them as `{seed}`, also in those that `full` changes."""
+    """Keys whose values depend on the seed, which stands in them as `{seed}`, also in the keys that `full` changes."""
     extra: bool = False
     """True for a variant that runs only with `--cases all`."""
     short: bool = False
@@ -92,7 +92,7 @@ class Variant:
     given: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the study's `measure` for this variant."""
     tracks: int | None = None
-    """Number of seeds whose tracks are kept: those that the figure draws. None: all."""
+    """Number of seeds whose tracks are kept, for the figure. None: all."""
     fixed: Sequence[str] = ()
     """Keys that `--set` changes in other variants alone, such as keys of a shared buffer that this one does not have."""
 

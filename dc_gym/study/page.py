@@ -45,7 +45,7 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """How many counted claims have each verdict; empty if none is counted."""
+        """The number of counted claims with each verdict; empty if none is counted."""
         verdicts = [each.verdict for each in self.findings if each.claim.counted]
         return ", ".join(f"{verdicts.count(each)} {each}" for each in reversed(Verdict) if each in verdicts)
 

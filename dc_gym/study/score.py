@@ -40,7 +40,7 @@ class Printed:
 
     @property
     def factor(self) -> float:
-        """By how much they differ: 1 if they are equal, infinite if one of them alone is 0 or the signs differ."""
+        """The factor by which they differ: 1 if they are equal, infinite if only one is 0 or the signs differ."""
         if self.printed == self.measured:
             return 1.0
         ratio = self.measured / self.printed if self.printed else 0.0

@@ -89,14 +89,14 @@ class Setup:
     full: TrainedLength
     baselines: tuple[str, ...] = ("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random")
     algorithms: tuple[str, ...] = ()
-    """The algorithms to train unless the command names others: those that the claims are about."""
+    """The algorithms to train unless the command names others: the algorithms of the claims."""
     own: tuple[PolicyVariant, ...] = ()
     """Variants of this setup alone, such as an oracle of its figure."""
     paper_steps: int = 0
     files: Files = field(default_factory=dict)
 
     def variants(self, algorithms: tuple[str, ...] | None = None) -> list[PolicyVariant]:
-        """Returns all variants; those that learn come last."""
+        """Returns all variants; learning ones come last."""
         learners = self.algorithms if algorithms is None else algorithms
         return [*map(baseline, self.baselines), *self.own, *map(learner, learners if self.algorithms else ())]
 

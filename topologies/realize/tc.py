@@ -332,7 +332,8 @@ def count_queue(ifindex: int, ifname: str, from_ns: int, until_ns: int) -> Netli
 def queue_times(sock: NetlinkSocket) -> dict[int, tuple[int, list[int]]]:
     """Returns the counters of the ports of the socket's namespace after their windows, by ifindex.
 
-    It is the first bucket that is not empty (results/metrics/queue_times.py), and the time in ns in it and in those that follow.
+    It is the first bucket that is not empty (results/metrics/queue_times.py), and the time in ns in it and in the following
+    buckets.
     """
     found = {}
     for payload in sock.listed(QDISCS):

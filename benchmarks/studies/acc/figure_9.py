@@ -39,7 +39,7 @@ DEPTHS: Mapping[str, tuple[int, ...]] = {VDI: (1, 16, 64, 128), BACKUP: (128,)}
 SPARE_PER_MS = {VDI: 160, BACKUP: 80}
 """Operations in a ms that a computing server has room for: 2.5 times the capacity of its share of the storage servers' lines."""
 MOST_PER_MS = 150
-"""Operations that a single place may make in a ms: one of the smallest blocks takes 7 us."""
+"""Operations that a single place may make in a ms: an operation of the smallest block takes 7 us."""
 WHO = (VENDOR, "SECN1", "SECN2", TRAINED)
 KEYS: Mapping[str, Mapping[str, Any]] = {**CONTESTANTS, VENDOR: {"topology.marking": "acc-vendor"}}
 COLORS = {**common.COLORS, VENDOR: "#117733"}

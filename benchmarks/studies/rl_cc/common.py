@@ -36,7 +36,7 @@ Rows = Sequence[Sequence["Axes"]]
 Looks = Mapping[str, Sequence[str]]
 """Color, marker and line by contestant; the last two may be left out."""
 Claims = Callable[[str], Iterable[Claim]]
-"""The claims on a set-up, OWN for the study's own; those that are about the same rows count once."""
+"""The claims on a set-up, OWN for the study's own; claims about the same rows count once."""
 
 GOODPUT = Measure("goodput", "goodput (of the line)", digits=3)
 LATENCY = Measure("latency_s", "latency (us)", 1e6)
@@ -124,7 +124,7 @@ ABOUT: Mapping[str, str] = {
 """The difference of rows with this name, in words for the pages."""
 
 DCQCN: Keys = {"nic.preset": "paper", "topology.marking": "secn2"}
-"""DCQCN's parameters and marking. The paper does not give its switches' marking; here it is the one of HPCC's authors.
+"""DCQCN's parameters and marking. The paper does not give its switches' marking; here they mark as in HPCC's simulator.
 
 RL-CC's DCQCN is its NICs' own, but under the firmware's parameters a flood outlasts these runs (set-up firmware).
 """
@@ -272,7 +272,7 @@ def drawing(
 ) -> Callable[[Evidence], Figure]:
     """Returns the function that draws a figure of a size in inches.
 
-    `draw` draws into its rows of axes, of which there are as many as `shape` says; `legend`: columns of a legend below them.
+    `draw` draws into its rows of axes, whose number `shape` gives; `legend`: columns of a legend below them.
     """
 
     def drawn(evidence: Evidence) -> Figure:

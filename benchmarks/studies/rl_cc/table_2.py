@@ -46,8 +46,9 @@ FEW, LATER_US = 16, (30, 100)
 """The number of flows, and the additional times of a decision, with which the cost of the time alone is measured."""
 LIVES, SHORTEST_NS = 24, 10 * MS
 QUEUE, BURST = 4, 8
-"""Places in a full queue, above the flows of a NIC with 16 alone, and packets of a TX event there. At the line such events take
-0.93 of the time for the trees, and 17 times the available time for the MLP. Both are ours, found on seed 11."""
+"""Places in a full queue, above the flows of a NIC with 16 alone, and packets of a TX event there. At the line, TX events of this
+size take 0.93 of the time for the trees, and 17 times the available time for the MLP. Both are ours, found on seed 11.
+"""
 TIMEOUT_NS, PROBE_TIMEOUT_NS = 4096 << 12, 800 * US
 """4.096 us x 2^12, verbs' time of an ACK; the default of Table II's other rows, two round trips through the longest queue."""
 LOSING = 0.1
@@ -59,7 +60,7 @@ LOOKS = {NO_PATIENCE: ("v", "-."), FULL_QUEUE: ("x", ":"), TIMEOUTS: ("^", ":")}
 
 
 def _keys(latency_ns: int, flows: int, setup: str) -> dict[str, Any]:
-    """Returns the keys of a row whose flows decide as its set-up says."""
+    """Returns the keys of a row whose flows decide as in its set-up."""
     if setup == FULL_QUEUE:
         queue = {"nic.decisions": "in-turn", "nic.event_cost": latency_ns, "nic.event_queue": QUEUE, "nic.burst": BURST}
         return {**queue, **common.PRESETS[NO_PATIENCE]}

@@ -46,7 +46,7 @@ class ResolvedParameters:
     scaled: tuple[str, ...]
     """Names of the parameters in SCALED whose number changed."""
     capped: tuple[str, ...]
-    """Names of those that were limited because the scaled value was out of range."""
+    """Names of parameters that were limited because the scaled value was out of range."""
     nic: Mapping[str, int]
     """Settings that the preset asks of the NIC, in ns on this line."""
 

@@ -222,7 +222,7 @@ def _send(process: ScriptState, args: Sequence[Any]) -> int:
 
 
 def _will_connect(process: ScriptState, fd: int, flags: int) -> None:
-    """Tells of a connection if sending with these flags begins one: MSG_FASTOPEN on a socket that has none."""
+    """Reports a connection if sending with these flags begins one: MSG_FASTOPEN on a socket that has none."""
     if flags & SYMBOLS["MSG_FASTOPEN"]:
         state = ctypes.create_string_buffer(1)
         known = _raw("getsockopt", fd, SOL_TCP, socket.TCP_INFO, state, ctypes.byref(ctypes.c_uint32(1))) == 0

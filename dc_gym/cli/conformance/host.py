@@ -85,7 +85,7 @@ def select(
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
-    """Returns the scripts, each once. A folder stands for those in it and below."""
+    """Returns the scripts, each once. A folder stands for the scripts in it and below."""
     found: list[Path] = []
     for path in paths:
         below = sorted(path.rglob("*.pkt")) if path.is_dir() else [path]

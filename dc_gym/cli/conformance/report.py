@@ -27,7 +27,7 @@ EXACT_NS = 1000
 
 
 def lines(verdicts: Sequence[ScriptOutcome], verbose: bool = False) -> Iterator[str]:
-    """Yields a line for every script, those that did not pass with the reason, and the counts."""
+    """Yields a line for every script, with the reason if it did not pass, and the counts."""
     width = max(len(verdict.script) for verdict in verdicts)
     yield "  ".join(["script".ljust(width), *(f"{name:16}" for name in FAMILIES), "packets", "worst timing"])
     for script, by_family in _by_script(verdicts).items():

@@ -57,7 +57,7 @@ MISTAKE, NOT_FOUND = 2, 127
 WARNED_AT, ENDED_AT = 3, 4
 """The numbers of Ctrl-C, during one command, at which the user is warned and at which the network ends."""
 MOST_LINES = 100_000
-"""How many commands files may give at once."""
+"""The most commands that files may give at once."""
 HERE_DOCUMENT = re.compile(r"(?<!<)<<(-?)\s*(['\"]?)(\w+)\2")
 """A command whose further lines, up to one that is this word, are its input."""
 STILL_S = 1.0
@@ -111,7 +111,7 @@ class Conversation:
         self._sourced: list[str] = []
         """Lines of files that are yet to run, the next one last."""
         self._read_lines = 0
-        """How many of them were read since the user typed."""
+        """The number of files' commands read since the user typed."""
         self._memory: ShellMemory
         self._clock_ns = 0
         self._presses = 0

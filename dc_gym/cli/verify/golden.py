@@ -168,7 +168,7 @@ def scenarios() -> dict[str, tuple[str, str]]:
 
 
 def outside(kernel: build.KernelBuild, ovs: openvswitch.OpenVSwitch) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the identities of the parts of a lab that others made, and of those that dc-gym made."""
+    """Returns the identities of the parts of a lab that others made, and of the parts that dc-gym made."""
     parts = fingerprint.environment(kernel, ovs)
     ours = {name: parts.pop(name) for name in ("kernel", "programs")}
     return {"linux": str(kernel.manifest["source"]["identity"]), **parts}, ours
@@ -195,7 +195,7 @@ def compare(book: Book, entry: GoldenEntry) -> list[GoldenFinding]:
 
 
 def report(findings: Sequence[GoldenFinding], book: Book, entry: GoldenEntry) -> Iterator[str]:
-    """Yields a line for each scenario, and advice about those that differ or are unknown."""
+    """Yields a line for each scenario, and advice about scenarios that differ or are unknown."""
     key = fingerprint.fingerprint(entry.outside)
     for finding in findings:
         yield f"{finding.name:18} {finding.status:10} {finding.digest}" + (

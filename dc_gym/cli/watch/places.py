@@ -54,7 +54,7 @@ def find(out: Path) -> list[Place]:
 
 
 def choose(places: Sequence[Place], wanted: str) -> Place | None:
-    """Returns a lab by name or by number. A number means one of a training's own labs, or the position in the order of names."""
+    """Returns a lab by name or by number. A number means a training's own lab, or the position in the order of names."""
     names = (wanted, f"{TRAINING} {wanted}") if any(place.name.startswith(f"{TRAINING} ") for place in places) else (wanted,)
     own = next((place for place in places if place.name in names), None)
     if own is None and len(names) == 1:

@@ -62,7 +62,7 @@ class NetworkConstants:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """The rates that an agent commands for the hosts, and those that their kernel enforces."""
+    """The rates that an agent commands for the hosts, and the rates that their kernel enforces."""
 
     row: npt.NDArray[np.intp]
     wanted_bps: Numbers

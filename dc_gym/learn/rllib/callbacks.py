@@ -32,7 +32,7 @@ class EpisodeTotalsLogger(RLlibCallback):
 
 
 class EpisodeStarts(RLlibCallback):
-    """Tells a module that keeps state over a lab's steps (DDPG's noise) when an episode of that lab begins."""
+    """Notifies a module that keeps state over a lab's steps (DDPG's noise) when an episode of that lab begins."""
 
     def on_episode_start(self, *, env_index: int, rl_module: Any, episode: Any = None, **kwargs: Any) -> None:
         if begin := getattr(rl_module, "begin_episode", None):

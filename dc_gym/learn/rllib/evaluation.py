@@ -25,7 +25,7 @@ from dc_gym.learn.rllib.ray_session import LAB
 OWN, EVALUATION = "train", "evaluation"
 """OWN is the name of the training's own spec among the evaluated specs; EVALUATION labels the labs of evaluations."""
 RESTARTS = 3
-"""How often an examiner is restarted if its process dies."""
+"""The number of restarts of an examiner whose process dies."""
 
 
 @dataclass(frozen=True, slots=True)

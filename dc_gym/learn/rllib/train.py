@@ -122,7 +122,7 @@ def run(request: TrainingRequest, progress: Progress, register: Any) -> Path:
         with _telling_how_to_go_on(request, told, progress):  # reported before Ray shuts down, which takes seconds
             progress.phase("Ray")
             ray = stack.enter_context(ray_session.session(request.address, labs, told.runners + len(tasks) + 2))
-            # Ray ends a runner with all its child processes, those that clean up after its labs included. This process cleans up.
+            # Ray ends a runner with all its child processes, including the janitors of its labs. This process cleans up.
             place = None if request.address else stack.enter_context(scratch(request.out, "dcgym-env-"))
             rays = stack.enter_context(scratch(request.out, "dcgym-ray-", mode=0o700)) / "r"  # RLlib makes it anybody's
             training = stack.enter_context(_building(request, resolved, configuration, tasks["train"], place, rays))

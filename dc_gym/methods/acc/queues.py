@@ -141,8 +141,8 @@ class AccQueues:
         return Slot(np.concatenate(self._samples, axis=1), rewards, self._idle(longest))
 
     def _idle(self, longest_bytes: Floats) -> Bools:
-        """Returns the queues that need no inference: those that stayed below the lowest Kmin, where no action marks anything, and
-        those whose reward has not changed for three slots.
+        """Returns the queues that need no inference: queues that stayed below the lowest Kmin, where no action marks anything,
+        and queues whose reward has not changed for three slots.
 
         The paper compares qlen with Kmin. Kmin in force would hold a queue with a high one there for ever: it is the template's
         lowest here.

@@ -57,7 +57,7 @@ class Replay:
         self.added += len(new)
 
     def since(self, added: int) -> Transitions:
-        """Returns those that came after the first `added` ones and are still there, the oldest first."""
+        """Returns the transitions that came after the first `added` ones and are still there, the oldest first."""
         first = max(added, self.added - self.capacity)
         return self._held.rows(np.arange(first, self.added) % self.capacity)
 

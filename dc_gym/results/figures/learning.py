@@ -137,7 +137,7 @@ def _evaluations(ax: Axes, curve: LearningCurve, training_color: str) -> None:
 
 
 def running_mean(values: Floats, window: int) -> Floats:
-    """Returns at each place the mean over the last `window` values; at the beginning over those that there are."""
+    """Returns at each place the mean over the last `window` values; at the beginning over the values so far."""
     total = np.concatenate(([0.0], np.cumsum(values)))
     ends = np.arange(1, len(values) + 1)
     begins = np.maximum(ends - window, 0)

@@ -89,7 +89,7 @@ def draw_port(ax: Axes, found: Markings, port: str, time: Scale) -> None:
 
 
 def all_ports(found: Markings, time: Scale, width: float) -> Figure:
-    """Returns a figure with a row for each port and Kmin as its colour. Of many ports those that changed most are shown."""
+    """Returns a figure with a row for each port and Kmin as its colour. Of many ports, the ports that changed most are shown."""
     shown = found.most_changed(MOST_PORTS)
     every = max(1, -(-len(shown.t_s) // MOST_STEPS))
     kmin, starts = shown.kmin_bytes[:, ::every], shown.t_s[::every] / time.factor

@@ -25,7 +25,7 @@ __all__ = ["draw", "paused_shares"]
 Floats = npt.NDArray[np.float64]
 INTERVALS = 120
 MOST_PORTS = 40
-"""Ports beyond these, those that were paused least, are left out."""
+"""Further ports, which were paused least, are left out."""
 WIDTH, ROW_HEIGHT, HEAD_HEIGHT = 7.5, 0.24, 1.3
 COLORS = "Blues"
 

@@ -119,7 +119,7 @@ def label_of_section(section: Mapping[str, Any]) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """Returns the names of all controllers that have a style: the registered ones, then those that results recorded."""
+    """Returns the names of all controllers that have a style: the registered ones, then the ones that results recorded."""
     return tuple(dict.fromkeys((*controllers.names(), *_recorded)))
 
 

@@ -2,7 +2,7 @@
 """The capacity of links, from ports.json alone, and the times at which bytes can have arrived.
 
 While a packet is missing, an application reads nothing. When that packet has come, it reads at once everything that waited behind
-it. In a figure such a burst would look like a rate that no link on the way has. `arrived` computes when those bytes can have
+it. In a figure this burst would look like a rate that no link on the way has. `arrived` computes when those bytes can have
 come: as late as the links allow, and no later.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes how long flows take to reach their fair shares when one joins or leaves.
 
-An epoch is the time between two changes in the set of long-lived flows (those that last at least LONG rate intervals). Each epoch
+An epoch is the time between two changes in the set of long-lived flows (flows that last at least LONG rate intervals). Each epoch
 has two measures:
 
     convergence time         from the change to the first of HOLD successive rate intervals in which Jain's index of the flows'

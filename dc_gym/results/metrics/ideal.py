@@ -132,7 +132,7 @@ class FctCurve:
     wanted: Ints
     """The sizes that occur, ascending."""
     fits: Callable[[int], bool]
-    """Tells whether the model would be on a path of this class with another source port."""
+    """Returns whether the model would be on a path of this class with another source port."""
     known: dict[int, int] = field(default_factory=dict)
     """FCT by size, from the cache and from new measurements."""
     points: dict[int, int] = field(default_factory=dict)
@@ -332,7 +332,7 @@ def _fill(curves: Sequence[FctCurve], wanted: Mapping[int, Sequence[int]], measu
 
 
 def _send(todo: Sequence[tuple[FctCurve, int]], measure: Measure, factor: int) -> list[tuple[FctCurve, int]]:
-    """Sends lone flows, each with `factor` times its closed form. Returns those that were not alone, or did not finish."""
+    """Sends lone flows, each with `factor` times its closed form. Returns the flows that were not alone, or did not finish."""
     flows, at = [], 0
     next_port: dict[tuple[object, ...], int] = {}
     for number, (curve, size) in enumerate(todo):

@@ -86,7 +86,7 @@ class Actors:
 
     @property
     def file(self) -> FilePolicy | None:
-        """The policy, if it is one of a file."""
+        """The policy, if it comes from a file."""
         first = self.policies[0]
         return first if isinstance(first, FilePolicy) else None
 

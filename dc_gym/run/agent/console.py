@@ -29,7 +29,7 @@ class Console:
     def __init__(self, scene: Scene, info: FlowInfo, agent: AgentSpec, clock: str = "virtual") -> None:
         self.info = info
         self.pace: AgentTiming | None = None
-        """How the agent keeps up in this episode on a real clock. None on a virtual clock, which waits for the agent."""
+        """The agent's punctuality in this episode on a real clock. None on a virtual clock, which waits for the agent."""
         self._scene = scene
         self._real = clock == "real"
         self._ordered = any(each.ordered for each in scene.actuated)

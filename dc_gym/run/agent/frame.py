@@ -115,7 +115,7 @@ class Frame:
     wanted: Floats = field(default_factory=lambda: NO_VALUES)
     """[values]: the last command, over all values that agents set (Scene.actuated)."""
     enforced: Floats = field(default_factory=lambda: NO_VALUES)
-    """[values]: those that the kernels enforce at the end of the step."""
+    """[values]: the values that the kernels enforce at the end of the step."""
     class_cells: npt.NDArray[np.uint64] = field(default_factory=lambda: NO_CELLS)
     """The classes' rows of the state matrix now, [classes, columns]."""
     class_before: npt.NDArray[np.uint64] = field(default_factory=lambda: NO_CELLS)

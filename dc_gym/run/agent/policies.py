@@ -190,7 +190,7 @@ class RandomPolicy:
 class FairShare:
     """An oracle that gives each host the max-min fair rates of its running flows, as frame rates.
 
-    A host without running flows is not limited. `ahead`: the oracle knows the schedule. It counts a flow already in the step
+    A host without running flows is not limited. `ahead`: the oracle has the schedule. It counts a flow already in the step
     before it starts, and while the flows that its gate waits for are still running.
     """
 

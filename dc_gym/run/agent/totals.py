@@ -73,7 +73,7 @@ class EpisodeTotals:
         self.add_up(block)
 
     def add_up(self, block: Block) -> None:
-        """Adds the steps of a block, which follow those that were added before."""
+        """Adds the steps of a block, which follow the steps added before."""
         frames = block.frames
         if not len(frames):
             return

@@ -95,7 +95,7 @@ def _stamp(source: str) -> tuple[int, int]:
 def freeze(path: Path) -> None:
     """Imports the roots in this process and writes the code of all modules that this has loaded.
 
-    Raises TestbedError if one of them comes from elsewhere than it may.
+    Raises TestbedError if a module comes from a place where it may not lie.
     """
     for root in ROOTS:
         importlib.import_module(root)

@@ -63,7 +63,7 @@ class Room:
 
 
 Argument = int | str | bytes | Sequence[str] | Back | Room
-"""Numbers go as they are. Of a text, bytes, or words the call gets the address."""
+"""Numbers go as they are. The call gets the address of a text, of bytes, or of words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,7 +478,7 @@ def _home() -> list[Call]:
 
 
 def _before(netns: str | None) -> int:
-    """Returns the number of calls that _inside() has before those that it is given."""
+    """Returns the number of calls that _inside() puts before the given ones."""
     return 0 if netns is None else 2
 
 

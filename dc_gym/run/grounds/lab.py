@@ -85,7 +85,7 @@ def _program(folder: Path, env: Mapping[str, str]) -> list[str]:
 
 
 class StillProgram:
-    """Tells once of a program in a host that computes without a pause, long before the lab counts as hung."""
+    """Reports once a program in a host that computes without a pause, long before the lab counts as hung."""
 
     def __init__(self, t0_ns: int, tell: Callable[[str], None]) -> None:
         self._t0_ns, self._tell = t0_ns, tell

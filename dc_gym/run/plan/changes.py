@@ -43,7 +43,7 @@ HERE = 0
 
 
 def touched(changes: Sequence[Change]) -> dict[str, list[str]]:
-    """Returns the ports whose cables and whose queues change, and those that may become lossy."""
+    """Returns the ports whose cables and whose queues change, and the ports that may become lossy."""
     groups = {"cables": CABLE, "queues": QUEUE, "lossy": (LOSS,)}
     return {name: list(ports_of(changes, *quantities)) for name, quantities in groups.items()}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the switches of a run forward: group ports, and rules for Open vSwitch's daemons, or flows for the kernel's datapath.
+"""The forwarding of a run's switches: group ports, and rules for Open vSwitch's daemons, or flows for the kernel's datapath.
 
 The *direct way* gives the kernel its flows before any packet. The daemons run where somebody may look at them, or at rules that
 packets make the kernel ask for: a shell, programs in hosts, the host ground.

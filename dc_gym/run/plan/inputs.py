@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record files that the programs in a ground read: ports, actuators, flows and NICs.
 
-    python -m dc_gym.run.plan.inputs FILE    prints such a file as CSV
+    python -m dc_gym.run.plan.inputs FILE    prints a record file as CSV
 
 The records are declared in C, too: monitors/ports.h, ctrl/agent/actuators.h, ctrl/agent/events_file.h, traffic/tgen/flow_table.h
 and ctrl/nic/nics.h. A test compares the layouts. An IPv4 address is four bytes.

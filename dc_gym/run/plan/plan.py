@@ -91,8 +91,9 @@ class Plan:
     capture: dict[str, Any] | None = None
     """The settings of the capture: snap_bytes, direction. None: no port is captured."""
     events: dict[str, list[str]] | None = None
-    """Names of the ports whose cables and whose queues events change, and of those that events may make lossy. None: there are no
-    changes (keys `cables`, `queues`, `lossy`)."""
+    """Names of the ports whose cables and whose queues events change, and of the ports that events may make lossy. None: there
+    are no changes (keys `cables`, `queues`, `lossy`).
+    """
     reactions: list[dict[str, Any]] | None = None
     """New rules of the switches (topologies/rerouting.py): at_ns, event, entries. None: routing does not react."""
     default_tcp: str = ""

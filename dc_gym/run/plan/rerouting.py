@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def reactions(spec: Spec, graph: Graph, router: Router, schedule: Schedule, changes: Sequence[Change]) -> tuple[Reaction, ...]:
-    """Returns the new rules that events ask for, in the order of their times. Of one time, the last counts."""
+    """Returns the new rules that events ask for, in the order of their times. The last of several at one time counts."""
     asked = sorted(
         (event.at_ns + event.reroute_ns, number) for number, event in enumerate(spec.events) if event.reroute_ns is not None
     )

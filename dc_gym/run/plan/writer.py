@@ -120,7 +120,7 @@ def _reactions(experiment: Experiment, groups: Groups) -> list[dict[str, Any]] |
 
 
 def _peers(experiment: Experiment) -> dict[str, list[str]]:
-    """Returns for each host those that it must be able to reach. A program may communicate with any host."""
+    """Returns for each host the hosts that it must be able to reach. A program may communicate with any host."""
     peers = experiment.schedule.peers()
     hosts = [host.name for host in experiment.graph.hosts]
     for each in experiment.spec.workload.exec or ():

@@ -84,7 +84,7 @@ def rows(statuses: Sequence[Status], keys: Sequence[str]) -> pa.Table:
 
 
 def show(statuses: Sequence[Status]) -> None:
-    """Prints a table of all runs, and the messages of those that did not end well."""
+    """Prints a table of all runs, and the messages of runs that did not end well."""
     columns = [["run", *(status.point.name for status in statuses)], ["", *(str(status.state) for status in statuses)]]
     for name, heading in _shown(statuses).items():
         values = [status.summary.get(name) for status in statuses]

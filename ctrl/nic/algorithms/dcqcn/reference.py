@@ -68,7 +68,7 @@ class Dcqcn:
         return periods | ({"cut": self._p["monitor_period"]} if self._p["monitor_period"] else {})
 
     def _elapse(self, step_ns: int) -> None:
-        """Advances the timers, and restarts those that expire."""
+        """Advances the timers, and restarts the expired ones."""
         for name, period in self._periods().items():
             left = self._due[name] - step_ns
             self._due[name] = left if left > 0 else period - -left % period

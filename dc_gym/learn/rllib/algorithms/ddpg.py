@@ -157,7 +157,7 @@ class DDPGLearner(DQNLearner, TorchLearner):
         return loss - torch.func.functional_call(critic, weights, (seen,)).mean()
 
     def compute_gradients(self, loss_per_module: Any, **kwargs: Any) -> Any:
-        """Returns the gradients without those that are None, which means no update this time. Zero gradients would still move
+        """Returns the gradients that are not None. None means no update this time. Zero gradients would still move
         weights, by Adam's momentum."""
         gradients = super().compute_gradients(loss_per_module, **kwargs)
         return {name: each for name, each in gradients.items() if each is not None}

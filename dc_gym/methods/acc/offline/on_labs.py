@@ -39,7 +39,7 @@ MOST_STEPS = 150
 MOST_REPEATS = 3
 """An episode whose labs die so often ends the training."""
 USUAL_REWARD = 0.7
-"""The constant in relative rewards: it gives a net's values the size of those that a switch learns from in a run."""
+"""The constant in relative rewards: it gives a net's values the size of the values that a switch learns from in a run."""
 CURVE = np.dtype([("decisions", "<i8"), ("reward", "<f8"), ("error", "<f8"), ("explore", "<f8")])
 """A row for each episode: decisions by the net or at random, their mean reward, the mean error of the updates, and the share of
 decisions at random at its end."""

@@ -115,7 +115,7 @@ class FlowRunner(SingleAgentEnvRunner):
         return {name: each.numpy() for name, each in out.items() if isinstance(each, torch.Tensor)}
 
     def _begin(self, flow: int) -> None:
-        """Tells the module that a new flow takes the place of one that has ended."""
+        """Notifies the module that a new flow takes the place of an ended one."""
         if begin := getattr(self.module, "begin_episode", None):
             begin(flow)
 

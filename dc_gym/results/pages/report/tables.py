@@ -147,7 +147,7 @@ def ports_table(run: ReportedRun, most: int = 12) -> ReportTable:
     if table is None:
         return ReportTable((), ())
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    longest = [mean if mean == mean else -1 for mean in columns["mean_queue_bytes"]]  # those that are not known come last
+    longest = [mean if mean == mean else -1 for mean in columns["mean_queue_bytes"]]  # unknown ones come last
     order = sorted(range(len(longest)), key=lambda row: (-longest[row], row))[:most]
     rows = tuple((columns["port"][row], tuple(map(TableCell, _port_cells(columns, row)))) for row in order)
     lost = ("Lost on its link",) if any(columns.get("lost", ())) else ()

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, suppress
 BLOCK = bytes(1 << 18)
 READ_BYTES = 1 << 20
 PATIENCE_S = 5.0
-"""How long a connection may take."""
+"""The longest time that a connection may take."""
 Place = Callable[[], AbstractContextManager[None]]
 """Returns a context in a host's network namespace."""
 

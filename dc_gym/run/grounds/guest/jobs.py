@@ -39,7 +39,7 @@ class Terminal:
         self.resize(window)
 
     def resize(self, window: tuple[int, int]) -> None:
-        """Tells the command the size of the window, if it is another one."""
+        """Gives the command the size of the window, if it has changed."""
         if window != self._window:
             self._window = window
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", *window, 0, 0))
@@ -75,7 +75,7 @@ class Job:
     terminal: Terminal | None = None
     """None: it has no input."""
     number: int = 0
-    """Its number among those in the background; 0: it is in the foreground."""
+    """Its number among the jobs in the background; 0: it is in the foreground."""
     visitor: int = 0
     """The number of the visitor whose it is; 0: the user's at the prompt."""
     lines: dict[int, bytes] = field(default_factory=dict)

@@ -19,7 +19,7 @@ Counts = dict[str, dict[str, int]]
 
 
 def phase(name: str) -> None:
-    """Tells the runner which phase begins."""
+    """Notifies the runner that a phase begins."""
     print(f"::phase {name}", flush=True)
 
 

@@ -56,7 +56,7 @@ START_S = 0.05
 RAREST_LOOK = 512
 """The longest interval, in POLL_S, between two looks whether a command waits for input."""
 PATIENCE_S = 1.0
-"""How long pingall waits for each reply, as Mininet's."""
+"""The time that pingall waits for each reply, as Mininet's does."""
 INTERRUPTED = 128 + signal.SIGINT
 KILLED_AT = 3
 """The number of Ctrl-C by which a command that ignores the first is killed."""
@@ -306,7 +306,7 @@ class Shell:
             self._attend(left_s)
 
     def _attend(self, timeout_s: float) -> None:
-        """Waits at most that long for output, and passes it on. Tells of commands in the background that have ended."""
+        """Waits at most that long for output, and passes it on. Reports commands in the background that have ended."""
         for key, _ in self._selector.select(timeout_s):
             job, fd = key.data, key.fd
             if fd == job.pidfd:

@@ -54,7 +54,7 @@ class Order:
     words: tuple[str, ...] = ()
     """Names of ports for `queues`, of two hosts for `iperf`, and of a file for `get`."""
     duration_s: float = 0.0
-    """How long `iperf` sends."""
+    """The time for which `iperf` sends."""
     changes: tuple[tuple[str, dict[str, int]], ...] = ()
     """Ports and the quantities that `link` changes there (topologies/changes.py)."""
     visitor: int = 0
@@ -105,7 +105,7 @@ class ShellMemory:
         return int(word) >> 16, int(word) & 0xFFFF
 
     def resize(self, rows: int, columns: int) -> None:
-        """Tells the terminal's size. Only the prompt's side calls it."""
+        """Writes the terminal's size. Only the prompt's side calls it."""
         WORD.pack_into(self._memory, WINDOW, (rows & 0xFFFF) << 16 | columns & 0xFFFF)
 
     def read(self) -> bytes:

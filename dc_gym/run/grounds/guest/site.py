@@ -54,7 +54,7 @@ class Site(Protocol):
     """That in which the network is."""
 
     def phase(self, name: str) -> None:
-        """Tells the runner which phase begins."""
+        """Notifies the runner that a phase begins."""
 
     def hand_over(self, folder: Path, name: str, content: bytes) -> Path:
         """Writes a file that programs of the ground read, for the plan in `folder`, and returns its path."""
@@ -156,7 +156,7 @@ class LabSite(InnerSite):
             raise LabError(f"set-up was late: t0 = {t0_ns / 1e9:g} s is past ({os.strerror(why)}); raise lab.t0")
 
     def _tell(self, request: int, value: int) -> int:
-        """Tells the lab's driver a number. Returns 0 or an errno."""
+        """Passes a number to the lab's driver. Returns 0 or an errno."""
         with Path(LAB_DEVICE).open("wb", buffering=0) as device:
             try:
                 fcntl.ioctl(device, request, struct.pack("<Q", value))

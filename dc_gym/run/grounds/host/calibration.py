@@ -39,7 +39,7 @@ DELAY_TOLERANCE = 0.1
 The time of one full frame is tolerated too, since no queue is known better than that.
 """
 WAIT_S = 1.0
-"""How long frames are waited for, beside the time of the link and its queue."""
+"""The time to wait for frames, beside the time of the link and its queue."""
 TRIES = 3
 
 
@@ -161,7 +161,7 @@ def _one_way_ns(source: socket.socket, sink: socket.socket, number: int, wait_s:
 
 
 def _arrivals(sink: socket.socket, numbers: Collection[int], wait_s: float = WAIT_S) -> list[int]:
-    """Returns the kernel's arrival times of the frames with these numbers, or of those that arrive."""
+    """Returns the kernel's arrival times of the frames with these numbers, as far as they arrive."""
     wanted = {HEAD.pack(ETHERTYPE, number) for number in numbers}
     times: list[int] = []
     deadline = time.monotonic() + wait_s
