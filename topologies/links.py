@@ -63,8 +63,8 @@ def link_rate(help: str, otherwise: str = "") -> Any:
     """Declares a rate of links.
 
     Args:
-        help: What the key means.
-        otherwise: What holds without the key.
+        help: The meaning of the key.
+        otherwise: The rule without the key.
     """
     return key(RATE, low=1, high=FASTEST_BPS, otherwise=otherwise, help=help)
 
@@ -73,8 +73,8 @@ def link_time(help: str, otherwise: str = "") -> Any:
     """Declares a time on links.
 
     Args:
-        help: What the key means.
-        otherwise: What holds without the key.
+        help: The meaning of the key.
+        otherwise: The rule without the key.
     """
     return key(TIME, low=0, high=LONGEST_DELAY_NS, otherwise=otherwise, help=help)
 
@@ -251,7 +251,7 @@ class Wiring:
         Args:
             a: A node, and the name of its port.
             b: The other.
-            own: What the topology says of this link.
+            own: The keys that the topology gives for this link.
         """
         links = self._link(a[0], b[0], own), self._link(b[0], a[0], own)
         ports = [
@@ -272,7 +272,7 @@ class Wiring:
         Args:
             a: A node.
             b: The other.
-            own: What the topology says of this link.
+            own: The keys that the topology gives for this link.
         """
         found = []
         for node, other in ((a, b), (b, a)):

@@ -100,7 +100,7 @@ class Actuator:
     """The kinds of root qdisc that carry it. A port has one of these kinds, and the request goes to its qdisc."""
     quantities: tuple[Quantity, ...]
     bounds: Callable[[Graph, Port, Any], tuple[Bounds, ...]]
-    """(graph, port, keys) -> the bounds of each quantity at that port. Of a class, the port is as if it had only that."""
+    """(graph, port, keys) -> the bounds of each quantity at that port. For a class, the port is as if it had only that class."""
     attributes: Callable[[Graph, Port, Any], tuple[Attribute, ...]]
     """(graph, port, keys) -> the options of the request that sets it. The values themselves may be 0."""
     misses: Callable[[Port], str] = lambda port: ""

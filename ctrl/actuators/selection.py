@@ -106,7 +106,7 @@ def _item(text: str, item: str) -> tuple[str, Actuator]:
 
 
 def _rows(item: str, ports_of: str, actuator: Actuator, graph: Graph, agent: Any) -> list[ActuatedPort]:
-    """Returns the rows of one item. A port that a pattern names must have the actuator; of a group, those that have it count."""
+    """Returns the rows of one item. A port that a pattern names must have the actuator; in a group, ports that have it count."""
     keys, hosts = actuators.keys_of(actuator, agent), {host.name for host in graph.hosts}
     found: list[ActuatedPort] = []
     without: list[tuple[bool, str]] = []

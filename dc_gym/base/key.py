@@ -382,7 +382,7 @@ def own_fields(cls: type) -> list[Any]:
 
 
 def all_fields(cls: type) -> dict[str, Any]:
-    """Returns the fields of a section, and after them those that kinds declare for it. Of a name's fields, the first counts."""
+    """Returns the fields of a section, then the fields that kinds declare for it. Of fields with one name, the first counts."""
     found = fields_by_key(cls)
     for holder in own_fields(cls):
         for _, declared in holder.metadata["registry"].keys_by_kind():

@@ -17,7 +17,7 @@ import numpy.typing as npt
 Z_975 = 1.959963984540054
 NOISE = 1e-9  # relative error that floating point may add
 FEWEST = 3
-"""The fewest values whose interval is shown. Of two, Student's t makes 12.7 half distances: wider than any sense."""
+"""The fewest values whose interval is shown. For two values, Student's t gives 12.7 half distances, which is useless."""
 FEW = 5
 """Fewer values than this are shown themselves where their interval contains 0 and none of them is beyond it."""
 T_975 = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139)

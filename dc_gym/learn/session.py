@@ -173,7 +173,7 @@ class Session:
         return self.collect()
 
     def post_begin(self, seed: int, *, fresh: bool = False) -> None:
-        """Starts what `begin` does; `collect` returns the frame."""
+        """Starts the work of `begin`; `collect` returns the frame."""
         check_seed(seed)
         if self._lab is not None:
             self._owner.require_here("reset")

@@ -2,7 +2,7 @@
 """The environment fingerprint: everything on which a digest may depend, besides the spec.
 
 Equal fingerprint and equal spec give equal digests. All Python that makes a plan, runs in the lab or acts for a controller is in
-it, by folders: a test computes what they import. So is numpy's version where its arithmetic acts, and a method where a spec names
+it, by folders: a test computes their imports. So is numpy's version where its arithmetic acts, and a method where a spec names
 one of its parts. The behaviour of sources counts, not their bytes (base/behaviour.py).
 """
 

@@ -60,7 +60,7 @@ __all__ = [
 
 RESULT_VERSION = 1
 UNFIT = "unfit: "
-"""Beginning of a line that says why a result is unfit. By it, the caller of the run distinguishes this end from a failure."""
+"""Beginning of a line with the reason why a result is unfit. By it, a run's caller distinguishes this end from a failure."""
 DERIVED = ("port_metrics", "flow_metrics", "agent")
 """Further tables of a present result. A result of an older version may lack them."""
 DEPTH = 3

@@ -183,7 +183,7 @@ def _value(cell: str) -> float:
 
 
 def merged(tables: Sequence[tuple[Study, Table]]) -> Evidence:
-    """Returns the evidence of several studies as one. Of variants with the same name the first counts."""
+    """Returns the evidence of several studies as one. If variants have the same name, the first counts."""
     parts = [study.derive(evidence_of(study, table)) for study, table in tables]
     found: dict[str, VariantEvidence] = {}
     for each in reversed(parts):

@@ -191,7 +191,7 @@ class Fabric:
         return tc.queue_settings(sock)
 
     def read_back(self, ends: Mapping[str, cables.Device]) -> dict[str, dict[str, int | str]]:
-        """Returns the kernel's settings of every port by name. `ends`: what `devices()` has returned.
+        """Returns the kernel's settings of every port by name. `ends`: the result of `devices()`.
 
         They are its cable's rate and delay, and its queue's kind, limit and thresholds.
         """
@@ -272,7 +272,7 @@ class Fabric:
     def losses(self, ends: Mapping[str, cables.Device]) -> dict[str, int]:
         """Returns the packets lost outside the queues since the fabric began, by the name of the counter; empty in a valid run.
 
-        `ends`: what `devices()` has returned. SNMP counters are summed over the hosts.
+        `ends`: the result of `devices()`. SNMP counters are summed over the hosts.
         """
         found = {
             "softnet": self._dropped_by_softnet() - self._softnet_drops,

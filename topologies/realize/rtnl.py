@@ -194,7 +194,7 @@ class NetlinkSocket:
     def batch(self, requests: Sequence[NetlinkRequest]) -> None:
         """Sends all requests in order. Raises FabricError at the first that the kernel refuses, and names it.
 
-        The kernel always answers refusals. Of a group that succeeds it acknowledges only the last request.
+        The kernel always answers refusals. It acknowledges only the last request of a group that succeeds.
         """
         self.begin(requests)
         self.finish()
@@ -202,7 +202,7 @@ class NetlinkSocket:
     def begin(self, requests: Sequence[NetlinkRequest]) -> None:
         """Sends requests as `batch` does. It is `finish`, or whatever is done with this socket next, that raises.
 
-        Of several sockets whose requests are begun before one is finished, a lab carries out all at once.
+        If requests of several sockets are begun before one is finished, a lab carries out all at once.
         """
         self.finish()
         for group in _groups(requests):

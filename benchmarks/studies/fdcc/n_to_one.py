@@ -118,7 +118,7 @@ def standalone_ns(size_bytes: int, links: int, scale: int = 1) -> int:
 
 
 def measure(result: Result, links: int, scale: int = 1) -> dict[str, float]:
-    """Returns the tables' quantities. A flow that did not end leaves those of all flows undefined, a lossy fabric the pauses."""
+    """Returns the tables' quantities. A flow that did not end leaves means over flows undefined, a lossy fabric the pauses."""
     flows = result.records("flows")
     ended = flows[flows["end_ns"] >= 0]
     found = common.told(result, PAUSES, PAUSED, common.DROPPED) | {common.UNFINISHED.name: float(len(flows) - len(ended))}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An oracle that maximises equation 4.3 of Iroko's thesis where all flows want the whole line.
 
-The reward is A (1 - 2Q). Without a queue it is A, the mean commanded share, whoever has it. So it is largest if as many flows as
-share no link have the line, and all others nothing.
+The reward is A (1 - 2Q). Without a queue it is A, the mean commanded share, whichever host has the share. So it is largest if as
+many flows as share no link have the line, and all others nothing.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Keeping:
         return self._failed or None
 
     def names(self, listing: bytes) -> list[str]:
-        """Returns the names in a lab's listing that are names of files below a folder, without those that the user has got."""
+        """Returns the names in a lab's listing that are names of files below a folder, without files that the user has got."""
         try:
             found = json.loads(listing)
         except ValueError:

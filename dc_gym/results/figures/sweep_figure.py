@@ -4,8 +4,8 @@
 A further key makes small multiples: panels side by side with the same axes, each with a value of that key as its title.
 
 A line joins points only if the key is a number that measures something; kinds, names and seeds are not joined. Panels of elements
-of one list (flow_goodput_bps.0 and .1) share one scale. Small dots are single results; bars are 95 % intervals. Of few
-results each is a dot, without mean and bar.
+of one list (flow_goodput_bps.0 and .1) share one scale. Small dots are single results; bars are 95 % intervals. Few results are
+drawn as dots, without mean and bar.
 """
 
 from __future__ import annotations

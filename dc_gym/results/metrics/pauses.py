@@ -36,7 +36,7 @@ class Pauses:
     shares: Floats
     """[flows]: the share of each flow's life; NaN if it did not start."""
     count: int
-    """How often ports sent their peers a pause of a class."""
+    """The number of pauses of a class that ports sent their peers."""
 
 
 def find_pauses(tables: TableSource, paths: Sequence[Sequence[int]], classes: Sequence[int], stop_ns: int) -> Pauses | None:

@@ -79,7 +79,7 @@ def register(name: str, make: Callable[..., Policy], keys: Any = None) -> None:
 
     Args:
         name: The value.
-        make: `make(context, keys)`, or `make(context)` without keys. Of many agents it is called for each.
+        make: `make(context, keys)`, or `make(context)` without keys. For many agents it is called once for each.
         keys: The dataclass of its keys, which are keys of the spec's [controller] (dc_gym/base/registry.py).
     """
     if name in KINDS or ":" in name or name.endswith(SUFFIX):
