@@ -255,7 +255,7 @@ class TopologySpec(LinkSpec):
         return self.marking or (preset.marking if preset else None) or marking.AUTO
 
     def read_thresholds(self, ecn: bool) -> set[str]:
-        """Returns the keys that the markings of all links read. 'auto' counts as what it stands for with or without ECN."""
+        """Returns the keys that the markings of all links read. 'auto' counts as its value with or without ECN."""
         if self.marks_by_itself:
             return set()
         own = [rule.marking for rule in self.links or ()] + [rule.marking for rule in self.classes or ()]

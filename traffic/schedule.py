@@ -164,7 +164,7 @@ def _protocol(asked: FlowRequest) -> str:
 
 
 def _plane(planes: int, seed: int, number: int) -> int:
-    """Returns the plane of a flow, drawn by seed from those in which both ends have a port. No hash of the kernel takes part."""
+    """Returns the plane of a flow, drawn by seed from the planes with ports of both ends. No hash of the kernel takes part."""
     return draw(seed, "plane", number) % planes if planes > 1 else 0
 
 

@@ -32,7 +32,7 @@ SHORT = {
     "topology": ("topology.preset", "topology.kind"),
     "workload": ("workload.kind",),
 }
-"""The keys for which a plain text may replace a whole table. The text is the first key's value, unless another key knows it."""
+"""The keys for which a plain text may replace a whole table. It is the first key's value, unless it names another's value."""
 POLICY_KEY = "controller.policy"
 PLUGGED = ("topology.kind", "topology.marking", "controller.name", "workload.kind")
 """The keys to whose names a plug-in may add."""

@@ -117,7 +117,7 @@ def _told(value: Any, code: dict[str, Any]) -> Any:
 
 
 def _of_code(value: Any, code: dict[str, Any]) -> str:
-    """Returns the name of a function or a class, after adding to `code` what it does and what it reads, if that is OWN_CODE."""
+    """Returns the name of a function or a class. First adds its behaviour, and the values it reads, to `code` if in OWN_CODE."""
     value = inspect.unwrap(value)
     name = _name(value)
     if name in code or not name.startswith(OWN_CODE) or (source := _source(value)) is None:
