@@ -7,7 +7,7 @@ names such as `s1-*:` chooses the ports; `class:` or a pattern of class names su
     marking                         the marking of every switch port that has one
     s1-*:marking,s2-eth3:marking    the marking of the ports of s1, and of one port of s2
     class:marking                   the marking of every class of switch ports that has one
-    s1-*:rdma:marking               that of the class rdma of the ports of s1
+    s1-*:rdma:marking               the marking of the class rdma of the ports of s1
     rate,marking                    the rates of the hosts, then the marking of the switch ports
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""n flows to one receiver, and what tables 6.1 and 6.2 of FDCC (K. Zhang, MSc thesis 2023) measure of them.
+"""n flows to one receiver, and the quantities of tables 6.1 and 6.2 of FDCC (K. Zhang, MSc thesis 2023) measure of them.
 
 The thesis gives 20 MB a flow and Gaussian starts within 1 ms.
 """

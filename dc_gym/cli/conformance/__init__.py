@@ -3,8 +3,8 @@
 
 script.py (with grammar.lark) parses the language. packets.py and connection.py handle TCP on the wire. calls.py and symbols.py
 handle the system calls, and tun.py the network. interpreter.py runs a script with them, and guest.py many of them in a lab.
-host.py boots the labs, report.py reports the outcome, and known.py lists what is expected to fail. scripts/ holds scripts for
-features that the kernel's scripts leave out (DCTCP). docs/conformance.md has the counts.
+host.py boots the labs, report.py reports the outcome, and known.py lists the scripts that are expected to fail. scripts/ holds
+scripts for features that the kernel's scripts leave out (DCTCP). docs/conformance.md has the counts.
 """
 
 from __future__ import annotations

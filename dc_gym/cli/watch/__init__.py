@@ -3,7 +3,7 @@
 
 places.py    finds the labs that run below a folder
 labs.py      chooses the lab that is working now
-snapshot.py  reads a lab's current state, and what changed since
+snapshot.py  reads a lab's current state, and the changes since
 training.py  reads the progress of a training
 screen.py    shows all of this as tables, for a terminal
 line.py      shows it as one line, for everything else

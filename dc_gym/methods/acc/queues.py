@@ -6,7 +6,7 @@ normalise them:
 
     queue      mean over the slot, from the time integral of the queue, by Template.queue_input
     rate       bytes sent, as a share of the line's capacity, at most 2
-    marked     bytes that left with CE, whichever port marked them, as such a share, at most 2
+    marked     bytes that left with CE, whichever port marked them, as a share of the same, at most 2
     setting    number of the action in force, over that of the last action
 
 The paper samples qlen at one moment. The reward counts the mean, and one moment says little about a slot of ten round trips.

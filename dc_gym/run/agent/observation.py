@@ -86,7 +86,7 @@ def register(
         kind: "port" or "host": one value for each.
         low: The smallest value; smaller ones are clipped.
         high: The largest value; larger ones are clipped.
-        formula: Says what it is, for lists and pages.
+        formula: The definition in words, for lists and pages.
         compute: `compute(frame, scene)` returns an array with a value for each port or acting host.
         flows: False saves the lab from sampling every flow in each step.
         classes: Classes of ports have the feature, too.

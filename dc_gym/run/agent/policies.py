@@ -37,7 +37,7 @@ class Policy(Protocol):
     A policy that learns while a run goes on has two more methods, which a run calls if they are there:
 
         observe(reward, observation)    the reward of the last action, and the observation that it led to; before the next `act`
-        state()                         what it has learned, as arrays by name; a run keeps it in learned.npz
+        state()                         its learned state, as arrays by name; a run keeps it in learned.npz
     """
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
