@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: checks/ and perf/ (`dcgym bench`), studies/ (`dcgym study`), peers/ (other simulators)."""
+"""Measurements: checks/ and perf/ (`dcgym bench`), studies/ (`dcgym study`), peers/ (other simulators)."""

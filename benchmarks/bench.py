@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench NAME`: makes one group of checks, and reports for each what is required, what was measured, and whether it passed.
+"""`dcgym bench NAME`: makes one group of checks, and reports for each the requirement, the measured value, and whether it passed.
 
 A bench is a module here with `checks() -> Iterable[Check]`, and its name in BENCHES (with '-' for '_'). `compare` has no checks:
 it runs a set of experiments and writes a page.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The congestion controls that a spec may name, each with all that is said of it.
+"""The congestion controls that a spec may name, each with its whole description.
 
 Those that come with dc-gym are data: a TCP is a table of tcp.toml, an algorithm of the NICs the card.toml of its folder in
 nic/algorithms/, or in nic/ of a method. The keys are the fields of Controller. A plug-in calls `register`.
@@ -39,13 +39,13 @@ class Controller:
     nic: bool = False
     """True for an algorithm of the NIC (docs/nic-algorithms.md). Its flows are RDMA, and `kernel_name` is no TCP."""
     telemetry: bool = False
-    """True if it reads what switch ports write into packets: its header defines CC_TELEMETRY."""
+    """True if it reads the telemetry that switch ports write into packets: its header defines CC_TELEMETRY."""
     header: Path | None = None
     """The header of a NIC algorithm that does not come with dc-gym. A plug-in gives the whole path."""
     color: str | None = None
-    """Its colour in figures, such as "#884488". None: one that follows from its name."""
+    """Its colour in figures, such as "#884488". None: the colour follows from its name."""
     marker: str | None = None
-    """Its marker in figures, one of matplotlib's. None: one that follows from its name."""
+    """Its marker in figures, by matplotlib's name. None: one that follows from its name."""
     source: str = ""
     """The paper that it is from, in Markdown."""
     reads: str = ""
@@ -134,7 +134,7 @@ def _shipped() -> list[Controller]:
 
 
 def _faults(card: Mapping[str, Any], taken: Mapping[int, Controller], count: int) -> Iterator[str]:
-    """Yields what is wrong with a card, `count` of which there are."""
+    """Yields the faults of a card; `count` is the number of cards."""
     known = {each.name for each in fields(Controller)} - {"name", "header"}
     for key in card.keys() - known:
         yield f"{key} is no key of a card; give some of: {', '.join(sorted(known))}"

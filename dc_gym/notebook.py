@@ -6,7 +6,7 @@
     result = run("examples/dumbbell.toml", "results/first", "time.duration=1s")
     timeline(result)
 
-A cell that is executed again does not run what is there already, as `dcgym sweep` does not. This module needs no Jupyter.
+A cell that is executed again does not repeat runs whose results exist, as `dcgym sweep` does not. This module needs no Jupyter.
 """
 
 from __future__ import annotations

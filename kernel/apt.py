@@ -64,7 +64,7 @@ def run(
 
 
 class Apt:
-    """Runs apt with its own state in `folder`. `sources` holds the source lines; None means those of the machine."""
+    """Runs apt with its own state in `folder`. `sources` holds the source lines; None means the machine's."""
 
     def __init__(self, folder: Path, sources: str | None, remedy: str) -> None:
         self._folder = folder
@@ -141,7 +141,7 @@ class Apt:
         return (match[1] if match else package), (match[2] if match and match[2] else version)
 
     def deb_src_lines(self) -> str:
-        """Returns source lines (deb-src) for those Debian suites whose binary packages this state knows."""
+        """Returns source lines (deb-src) for the Debian suites whose binary packages this state lists."""
         form = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
         rows = {
             line for line in self._apt("apt-get", "indextargets", "--format", form, "Created-By: Packages").stdout.splitlines()

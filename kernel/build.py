@@ -99,7 +99,7 @@ class Parts:
         return sorted(path for path in self.drivers.iterdir() if path.name in names or path.suffix in (".c", ".h"))
 
     def digests(self) -> dict[str, str]:
-        """Returns by part the SHA-256 over what it does to the kernel."""
+        """Returns by part the SHA-256 over its effect on the kernel."""
         options = "".join(f"{name}={value}\n" for name, value in sorted(_options(self.config.read_text()).items()))
         with keeping_behaviour():
             return {
@@ -184,7 +184,7 @@ def build_throwaway(
     untested_version: str | None = None,
     jobs: int | None = None,
 ) -> Mapping[str, Any]:
-    """Builds a kernel only to measure what the build takes, keeps nothing of it, and returns its manifest."""
+    """Builds a kernel only to measure the build's cost, keeps nothing of it, and returns its manifest."""
     chosen = choose(progress, source, version, untested_version)
     target = make_folder(cache_dir() / "kernel") / f"{parts.key(chosen)}-throwaway"
     with locked(target.with_name(f"{target.name}.lock")) as held, partial(target) as work:
@@ -404,7 +404,7 @@ class Make:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Ends what is left of a build step. The step runs in a session of its own, so this ends nothing else."""
+    """Ends the remaining processes of a build step. The step runs in a session of its own, so this ends nothing else."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGTERM)
         try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the cable driver and the qdisc `port` as a module for a stock kernel, keeps it in the cache, and loads and unloads it.
 
-It is built against that kernel's headers, as <cache>/cable/<release>-<key>/cable.ko. The key is a hash over what the sources do.
-kernel/module/ says what the module adds to the driver.
+It is built against that kernel's headers, as <cache>/cable/<release>-<key>/cable.ko. The key is a hash over the sources'
+behaviour. kernel/module/ documents the module's additions to the driver.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def key() -> str:
-    """Returns the hash over what the sources do."""
+    """Returns the hash over the sources' behaviour."""
     with keeping_behaviour():
         rows = "".join(f"{name} {behaviour.digest_of_file(HERE / name)}\n" for name in SOURCES)
     return hashlib.sha256(rows.encode()).hexdigest()[:16]
@@ -53,7 +53,7 @@ def find(release: str) -> Path | None:
 
 
 def ensure(release: str, headers: Path) -> Path:
-    """Returns the module for that kernel and builds it if necessary. The KernelError says what is missing."""
+    """Returns the module for that kernel and builds it if necessary. The KernelError names missing files and programs."""
     found = find(release)
     if found is not None:
         return found

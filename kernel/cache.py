@@ -23,7 +23,7 @@ from dc_gym.base.files import ODD, scratch
 
 PARTIAL = ".partial-"
 NEW_LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-"""How a lock's file is opened: it is made if it does not exist, and never through a link."""
+"""The flags that open a lock's file: it is made if it does not exist, and never through a link."""
 PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable", "frozen", "headers", "behaviour")
 IN_USE = "in-use.lock"
 TRUST = "DCGYM_TRUST_CACHE"
@@ -60,12 +60,12 @@ def cache_dir() -> Path:
 
 
 def _check_roots_own(path: Path) -> None:
-    """Raises UsageError if somebody but root could change what root would run from this folder."""
+    """Raises UsageError if somebody but root could change programs that root would run from this folder."""
     for folder in (path, *path.resolve().parents):
         if not folder.exists():
             continue
         found = folder.stat()
-        sticky = folder != path and found.st_mode & stat.S_ISVTX  # there others cannot rename what is root's
+        sticky = folder != path and found.st_mode & stat.S_ISVTX  # there others cannot rename root's files
         if found.st_uid != 0 or (found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not sticky):
             which = "" if folder == path else f": {folder}"
             raise UsageError(
@@ -156,7 +156,7 @@ def in_use() -> Iterator[None]:
         yield
         return
     try:
-        with suppress(OSError):  # a file system without locks: `clear` can have none either, and says so
+        with suppress(OSError):  # a file system without locks: `clear` can have none either, and reports it
             fcntl.flock(fd, fcntl.LOCK_SH)
         yield
     finally:
@@ -204,7 +204,7 @@ def partial(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def for_make(work: Path) -> Iterator[Path]:
-    """Yields a folder for what make reads: `work`, or a temporary one if make could not read the path of that."""
+    """Yields a folder for make's inputs: `work`, or a temporary one if make could not read the path of that."""
     if not ODD.search(str(work)):
         yield work
         return
@@ -225,7 +225,7 @@ def publish(made: Path, target: Path, work: Path) -> None:
 
 
 def remove_partials(folder: Path, own: str = "") -> list[Path]:
-    """Removes what dead processes left: partial folders whose lock nobody holds, and those of `own`, which the caller locks."""
+    """Removes dead processes' partial folders: folders whose lock nobody holds, and those in `own`, which the caller locks."""
     removed = []
     for path in sorted(folder.glob(f"*{PARTIAL}*")):
         name = path.name.partition(PARTIAL)[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the machine's kernel can confine a lab from outside (kernel/confine.c)."""
+"""The means of the machine's kernel to confine a lab from outside (kernel/confine.c)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """Headers, configuration and flags that a compiler needs for an object of the lab kernel (objects.py).
 
 A build of the kernel keeps them in one archive beside it, headers.tar.xz. It holds every header that some file of this kernel
-includes, and the sources of Linux' TCPs, from which one of one's own is usually made. The files are the kernel's, GPL-2.0.
+includes, and the sources of Linux' TCPs, from which a user's TCP is usually made. The files are the kernel's, GPL-2.0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FLAGS = "flags.json"
 TCPS = "net/ipv4"
 """The folder of Linux' TCPs, in the archive."""
 SAMPLE = f"{TCPS}/tcp_cubic.o"
-"""The object whose options are those of all."""
+"""The object whose options all others share."""
 FOLDERS = ("include", "arch", TCPS)
 CONFIGURATION = "include/generated/autoconf.h"
 NEED_BYTES = 20_000_000

@@ -99,7 +99,7 @@ class LabExit:
 
 @dataclass(slots=True)
 class _Standstill:
-    """How long virtual time has had one value. CPU time is what counts, for a lab on a busy machine waits for its turn.
+    """The time for which virtual time has had one value. CPU time counts, since a lab on a busy machine waits for its turn.
 
     Wall time while nobody looked does not count: this process was stopped then, as by Ctrl-Z, and its lab may have waited for it.
     """
@@ -115,7 +115,7 @@ class _Standstill:
     dead: frozenset[int] = frozenset()
     """The lab's processes that had ended at the last look, and for which it had not waited."""
     lost: frozenset[int] = frozenset()
-    """Those that had ended at the last two looks: the lab does not know of their end, and may wait for them."""
+    """Processes that had ended at the last two looks: the lab has not noticed their end, and may wait for them."""
 
     def too_long(self, lab_pid: int, now_s: float, watchdog_s: float) -> str:
         """Returns how long it lasts if that is too long, or ''."""
@@ -155,9 +155,9 @@ class Lab:
         self.config = config
         self.reseeded_ns: int | None = None  # virtual time at which the lab's driver reseeded for t0
         self.programs: dict[int, str] = {}
-        """The caller's words for programs that run in the lab, by process id: what a hang is told with."""
+        """The caller's words for programs that run in the lab, by process id, for the report of a hang."""
         self.shortage = ""
-        """Why what the lab does depends on a limit of this machine. Empty: it does not."""
+        """The reason why the lab's behaviour depends on a limit of this machine. Empty: it does not."""
         self.peak_bytes = 0  # most memory that the lab has touched so far, measured every poll_s of wait()
         self._measure_at = 0.0  # the next time
         self._on_log = on_log

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of this process (ulimit) that a lab would meet, where its programs can only say that something failed."""
+"""The limits of this process (ulimit) that a lab would meet, where its programs can only report a failure."""
 
 from __future__ import annotations
 

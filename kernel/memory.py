@@ -47,7 +47,7 @@ def machine_room() -> int:
 
 
 def oom_kills() -> int | None:
-    """Returns how many processes the machine's kernel has killed for want of memory; None if it does not say."""
+    """Returns how many processes the machine's kernel has killed for want of memory; None if it does not count them."""
     try:
         counts = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
     except OSError:

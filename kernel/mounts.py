@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders of the host as a lab reaches them: those that it writes to, and those to which its user cannot walk.
+"""The folders of the host as a lab reaches them: folders that it writes to, and folders to which its user cannot walk.
 
-A lab started by root runs as another user, without any right of root's. What root has in a folder that is closed to others, such
-as a checkout below /root, root opens for it: the lab mounts what lies behind the descriptor. The rest of the closed folder is
-empty for it. kernel/init.c makes the mounts.
+A lab started by root runs as another user, without any right of root's. Root opens for it a needed folder that lies in a folder
+closed to others, such as a checkout below /root: the lab mounts the folder behind the descriptor. The rest of the closed folder
+is empty for it. kernel/init.c makes the mounts.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LabFolders:
 
     def mounts(self, writable: Sequence[Path], own: Path, needed: Iterable[Path]) -> list[str]:
         """Returns the mounts that the lab makes, as entries of its boot file: of the folders that it writes to, of the run's
-        `own`, and of those of `needed` to which its user cannot walk.
+        `own`, and of folders in `needed` to which its user cannot walk.
 
         `own` lies below the overlay of /tmp otherwise, whose entries stay in the lab's memory. Raises UsageError if the lab's
         user could not read one of these even then.
@@ -78,7 +78,7 @@ def behind(fd: int) -> str:
 
 
 def _with_targets(needed: Iterable[Path]) -> list[Path]:
-    """Returns the folders that exist, and what they are links to."""
+    """Returns the folders that exist, and the targets of links among them."""
     found = [path for path in needed if path.is_dir()] if os.geteuid() == 0 else []
     return [each for path in found for each in (path, path.resolve())]
 

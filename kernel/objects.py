@@ -2,8 +2,8 @@
 """Compiles an object of the lab kernel: a TCP of one's own, which the kernel reads at boot (drivers/lab_object.c).
 
 A source is one of the kernel's, as a file of net/ipv4: it includes <net/tcp.h> and registers itself by module_init(). The linker
-places it in the kernel's array lab_object_region and takes the kernel's symbols from its binary, so that calls and data are those
-of the kernel itself. So an object belongs to one binary, by whose build id the kernel knows it.
+places it in the kernel's array lab_object_region and takes the kernel's symbols from its binary, so that it calls and reads the
+kernel itself. So an object belongs to one binary, whose build id the kernel compares.
 
 Symbols that are static in the kernel or not built are an error, and so are sections with tables that it reads only in its own
 image.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Open vSwitch's programs and Mininet, taken from the distribution's packages without installing them.
 
-The distribution's package would start daemons on the host. This module copies what a network needs of it to
+The distribution's package would start daemons on the host. This module copies the parts that a network needs to
 <cache>/openvswitch/<version>-<key>/ instead, with every library that the programs load and with their dynamic loader. The folder
 works on any x86_64 Linux, also on one that has Open vSwitch installed: runs use the same programs in either case and have one
 fingerprint.
 `current-<distribution>` in that folder's parent points to the version in use, which stays until `ensure(renew=True)`. A wheel
-carries such a folder.
+carries a folder of this kind.
 
 bin/      scripts for users; each starts a program of libexec/ with the libraries beside it
 libexec/  the programs as the packages have them

@@ -10,5 +10,5 @@ LOADER = "lib/ld-linux-x86-64.so.2"
 
 
 def argv(folder: Path, program: str) -> list[str]:
-    """Returns the command that starts `program` of such a folder with the folder's own dynamic loader and libraries only."""
+    """Returns the command that starts `program` of the folder with the folder's own dynamic loader and libraries only."""
     return [str(folder / LOADER), "--inhibit-cache", "--library-path", str(folder / "lib"), str(folder / "libexec" / program)]

@@ -4,9 +4,9 @@
 `profile.tar.xz` has a .gcda file for each object of the kernel in which labs spend time. The build puts them beside the sources,
 and gcc lays the kernel out by them (patch 0013). `scripts/profile_kernel.py` records it.
 
-A .gcda file begins with a magic number and the version of the gcc that wrote it; gcc ignores a file of another version. Since
-gcc 12 the format is the same but for that number, so each file gets that of the compiler at hand. Functions whose branches differ
-because the source or the compiler has changed are compiled without a profile.
+A .gcda file begins with a magic number and the version of the gcc that wrote it; gcc ignores a file of another version. Since gcc
+12 the format is the same but for that number, so each file gets the number of the compiler at hand. Functions whose branches
+differ because the source or the compiler has changed are compiled without a profile.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the kernel's source: a tested version of the distribution, or what the user names.
+"""Finds the kernel's source: a tested version of the distribution, or a source that the user names.
 
 1. The default is a version listed in sources.toml, as a package of any suite of the Debian mirror that the machine's apt uses.
 2. `--source PATH` names a .deb of a linux-source package, a tarball, or an unpacked tree.
@@ -70,7 +70,7 @@ class Source:
 
 
 class NotOnOffer(KernelError):
-    """No suite offers any of a source's packages. The error lists what is on offer of the tested series."""
+    """No suite offers any of a source's packages. The error lists the available versions of the tested series."""
 
     def __init__(self, message: str, offers: Sequence[Offer]) -> None:
         super().__init__(message)

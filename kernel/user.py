@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user as whom a lab runs, and what that user may do."""
+"""The user as whom a lab runs, and that user's rights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENTER, ENTER_AND_READ, ENTER_AND_WRITE = 0o1, 0o5, 0o3
 
 
 def lab_user() -> tuple[int, int]:
-    """Returns uid and gid of a lab: the caller's or, for root, those of the user behind sudo, otherwise those of nobody."""
+    """Returns uid and gid of a lab: the caller's or, for root, the ids of the user behind sudo, otherwise of nobody."""
     if os.geteuid() != 0:
         return os.geteuid(), os.getegid()
     uid, gid = _of_sudo("SUDO_UID"), _of_sudo("SUDO_GID")
@@ -26,7 +26,7 @@ def lab_user() -> tuple[int, int]:
 
 
 def _of_sudo(name: str) -> int:
-    """Returns a number that sudo tells about its caller, 0 without sudo."""
+    """Returns a number that sudo gives for its caller, 0 without sudo."""
     text = os.environ.get(name) or "0"
     if not (text.isascii() and text.isdecimal() and int(text) < NO_ID):
         raise UsageError(f"{name}={text}: sudo sets it to a number below {NO_ID}; unset it, or call dcgym by sudo")
@@ -55,7 +55,7 @@ def let_lab_read(folder: Path) -> None:
 
 
 def _let_read(path: Path) -> None:
-    """Opens a file to everybody, unless it has a second name: that may be the one of a file that is to stay closed."""
+    """Opens a file to everybody, unless it has a second name: the second name may belong to a file that is to stay closed."""
     fd = os.open(path, OPEN)
     try:
         status = os.fstat(fd)

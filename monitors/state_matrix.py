@@ -81,7 +81,7 @@ HEADER = np.dtype(
         ("reserved", "u1", 120),
     ]
 )
-"""`struct sm_header`; a test compares the offsets of this and the next three with those of C."""
+"""`struct sm_header`; a test compares the offsets of this and the next three with C's."""
 
 FLOW_FIELDS = (
     (
@@ -249,7 +249,7 @@ def _check_cells(header: Header, room: int, what: str) -> None:
 class Commands:
     """An agent's control of its actuators, in the order of the actuators file. Only one writer may use it at a time.
 
-    The values of all rows are one flat array: those of the first row, then those of the second, and so on.
+    The values of all rows are one flat array: the first row's values, then the second row's, and so on.
     """
 
     head: npt.NDArray[np.void]
@@ -393,7 +393,7 @@ class StateMatrix:
 
     @classmethod
     def over(cls, buffer: Buffer, *, what: str = "state matrix") -> StateMatrix:
-        """Uses memory that is already mapped. Whoever mapped it unmaps it. Commands can be sent if it is writable."""
+        """Uses memory that is already mapped. The code that mapped it unmaps it. Commands can be sent if it is writable."""
         made = cls.__new__(cls)
         made._map = None
         made._view(buffer, 0, len(buffer), what)
@@ -435,7 +435,7 @@ class StateMatrix:
 
     @property
     def t0_ns(self) -> int:
-        """CLOCK_MONOTONIC at which the traffic starts. If there are several episodes, it is that of the present one."""
+        """CLOCK_MONOTONIC at which the traffic starts. If there are several episodes, it belongs to the present one."""
         return int(self._live["t0_ns"][0])
 
     @property
@@ -450,7 +450,7 @@ class StateMatrix:
 
     @property
     def commands(self) -> Commands:
-        """The commands of an agent, and what is in force."""
+        """The commands of an agent, and the values in force."""
         if not self._open or self._commands is None:
             raise ProtocolError(f"{self._what}: nothing can be set in it; is agentd running, and not qmon?")
         return self._commands

@@ -25,7 +25,7 @@ ADDRESS_MASK = 0x3
 """The low bits of either address, which rules for other protocols read."""
 MOST_NEXT_HOPS = PORT_MASK + 1
 PORTED_PRIORITY, OTHER_PRIORITY = 20, 10
-"""The buckets of all other destinations in table 0, and those of a group in table 1."""
+"""The buckets of all other destinations in table 0, and the buckets of a group in table 1."""
 
 
 class Buckets:
@@ -74,7 +74,7 @@ def flows(router: Router) -> dict[str, list[str]]:
 
 
 def _flows_of(switch: str, hops: Mapping[str, tuple[int, ...]], spread: Buckets) -> list[str]:
-    """Returns the exact rules, then the buckets: those of the largest group of destinations first."""
+    """Returns the exact rules, then the buckets, with the largest group of destinations first."""
     groups: dict[tuple[int, ...], list[str]] = {}
     found = []
     for address, numbers in hops.items():

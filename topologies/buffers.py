@@ -3,7 +3,8 @@
 peers.
 
 A switch's buffer of `topology.shared_buffer` bytes is divided: each class of each port has a reserve, each port keeps headroom
-for what its peer sends until a pause acts, and the rest is the pool. kernel/drivers/port_buffer.c takes room in that order.
+for the bytes that its peer sends until a pause acts, and the rest is the pool. kernel/drivers/port_buffer.c takes room in that
+order.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ XOFF = Kind((str,), 'a share of the free room such as "1/16", "fdcc", "acc", or 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassRule:
-    """An entry of `[[topology.classes]]`: a class of all ports. What it does not give is that of the link."""
+    """An entry of `[[topology.classes]]`: a class of all ports. A class inherits from its link every key that it does not set."""
 
     name: str = key(TEXT, needed=True, help="its name in results")
     dscp: tuple[int, ...] = key(
@@ -125,7 +126,7 @@ def quanta_of_weights(rules: tuple[ClassRule, ...], frame_bytes: int) -> dict[st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedBuffers:
-    """How switches share their buffers, and how they pause their peers."""
+    """The rule by which switches share their buffers and pause their peers."""
 
     bytes: int
     reserve_bytes: int
@@ -187,11 +188,11 @@ def lossless(queue: Queue) -> int:
 def headroom_bytes(cable: Cable, classes: int, frame_bytes: int) -> int:
     """Returns the bytes that may still come in after a port decides to pause one of `classes` lossless classes.
 
-    `cable` is that of the port, as it sends into it.
+    `cable` is the port's, as the port sends into it.
 
     The decision falls with a frame that may have to go to headroom itself. The PAUSE frame waits for a frame under way and for
-    those of the other classes, takes its own time and the delay; then the peer ends the frame that it has begun, and what was on
-    its way arrives. Impairments that delay frames count twice, as the delay does.
+    frames of the other classes, takes its own time and the delay. Then the peer ends the frame that it has begun, and the frames
+    on their way arrive. Impairments that delay frames count twice, as the delay does.
     """
     arriving = cable.back or cable
     delays_ns = [way.delay_ns + way.impairment.jitter_ns + way.impairment.reorder_delay_ns for way in (cable, arriving)]

@@ -64,7 +64,7 @@ class Builder:
         link: LinkSpec = NOTHING,
         ports: tuple[int | None, int | None] = (None, None),
     ) -> None:
-        """Adds a cable between two nodes. The wiring fills in what the caller does not give.
+        """Adds a cable between two nodes. The wiring fills in properties that the caller does not give.
 
         Args:
             a: The name of a node.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a network while traffic runs, as plain data: which port, when, and what is in force there from then on.
+"""Changes of a network while traffic runs, as plain data: the port, the time, and the values in force there from then on.
 
-A change of a cable holds for what one of its ends sends, so a link's change is two. A change of a queue is that of a switch
-port. Nothing here touches a kernel.
+A change of a cable holds for the frames that one of its ends sends, so a link's change is two. A change of a queue concerns a
+switch port. Nothing here touches a kernel.
 """
 
 from __future__ import annotations

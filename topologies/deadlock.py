@@ -5,7 +5,7 @@ A port whose peer has it hold a class waits for the frames that came in at the p
 that switch. If all the ports at which they wait are held themselves, and so on round a circle, nothing moves any more (Hu et al.,
 "Deadlocks in Datacenter Networks: Why Do They Form, and How to Avoid Them", HotNets 2016).
 
-The states are those of one moment. A PAUSE frame that ends a pause may be under way at that moment; a true deadlock is there at
+The states are read at one moment. A PAUSE frame that ends a pause may be under way at that moment; a true deadlock is there at
 any later moment, too.
 """
 
@@ -24,9 +24,9 @@ class PortState:
     paused_classes: int
     """The classes that the peer has this port hold, a bit each."""
     backlog_bytes: tuple[int, ...]
-    """By class, what waits here to be sent."""
+    """By class, the bytes that wait here to be sent."""
     charged_bytes: tuple[int, ...]
-    """By class, what came in here and waits in the node."""
+    """By class, the bytes that came in here and wait in the node."""
 
     def backlog(self, number: int) -> int:
         return self.backlog_bytes[number] if number < len(self.backlog_bytes) else 0

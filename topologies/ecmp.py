@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Static shortest-path routing with equal-cost multipath, computed in advance, without a controller.
 
-A switch knows the next hops to each address. Where several are equally short, it chooses among them by a seeded hash of the whole
+A switch has the next hops to each address. Where several are equally short, it chooses among them by a seeded hash of the whole
 5-tuple: IPv4 addresses, protocol, and the ports of TCP and UDP. In a lab a *group port* makes the choice in the kernel
 (kernel/drivers/group.c): the switch has one rule for each destination, to a port or to a group port. `Router.out_port` makes the
-same choice before a packet is sent, and so tells a flow's path (`path`). On the host ground OpenFlow rules choose
-(topologies/buckets.py).
-A host's addresses are routed one by one, so planes do not mix as long as a flow uses addresses of one plane.
+same choice before a packet is sent, and so gives a flow's path (`path`). On the host ground OpenFlow rules choose
+(topologies/buckets.py). A host's addresses are routed one by one, so planes do not mix as long as a flow uses addresses of one
+plane.
 
 Limits: host addresses only, no ARP (neighbours are static), no broadcast, at most 256 equal-cost next hops.
 """
@@ -119,7 +119,7 @@ class Group:
 
     @property
     def ifname(self) -> str:
-        """The name of its device. No cable's end has such a name."""
+        """The name of its device. No cable's end has a name of this form."""
         return f"{self.switch}-g{self.number - FIRST_GROUP}"
 
 
@@ -152,7 +152,7 @@ class Groups:
         return (group for mine in self._of.values() for group in mine.values())
 
     def out_port(self, switch: str, numbers: tuple[int, ...]) -> int:
-        """Returns the number of the port to which the switch sends what has these next hops, at least one."""
+        """Returns the number of the port to which the switch sends packets with these next hops, at least one."""
         return numbers[0] if len(numbers) == 1 else self._of[switch][numbers].number
 
 

@@ -110,7 +110,7 @@ class Host:
 
     @property
     def nics(self) -> tuple[Nic, ...]:
-        """Returns the addresses of each port in order: nics[P] is that of ethP, in plane P."""
+        """Returns the addresses of each port in order: nics[P] is the address of ethP, in plane P."""
         return (_nic(self.address, self.mac), *self.more)
 
 
@@ -231,7 +231,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """When a port tells its peer to hold lossless classes: struct tc_port_pfc of kernel/drivers/lab.h."""
+    """The thresholds at which a port pauses its peer's lossless classes: struct tc_port_pfc of kernel/drivers/lab.h."""
 
     xoff_bytes: int
     """The threshold; 0: a share of the pool's free room."""
@@ -311,7 +311,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One end of a cable. The queue is that of its egress."""
+    """One end of a cable, with the queue of its egress."""
 
     node: str
     ifname: str
@@ -390,7 +390,7 @@ NO_IMPAIRMENT = Impairment()
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One direction of a cable: what its sending end does."""
+    """One direction of a cable: the values of its sending end."""
 
     rate_bps: int
     delay_ns: int
@@ -418,7 +418,7 @@ class Cable:
             _require(fits, f"delay_ns of cable {self.name}", delay, f"is not in 0..{LONGEST_DELAY_NS}; change it")
 
     def sent_by(self, ifname: str) -> Cable:
-        """Returns the cable with the values of what this end sends; it is the end `a` then if the directions differ."""
+        """Returns the cable with the values of this end's direction. This end becomes the end `a` if the directions differ."""
         if self.back is None or ifname == self.a.ifname:
             return self
         here = Way(self.rate_bps, self.delay_ns, self.impairment)
@@ -526,11 +526,11 @@ class Graph:
             _require(node in seen, "node", node, f"cannot be reached from {first}; connect it")
 
     def ports(self) -> tuple[Port, ...]:
-        """Returns every port: those of the switches in order, by number, then those of the hosts."""
+        """Returns every port: the switches' ports in order, by number, then the hosts' ports."""
         return tuple(port for ports in self._ports.values() for port in ports)
 
     def rows(self) -> tuple[Row, ...]:
-        """Returns the rows of the state matrix: every port, then the classes of those that have some."""
+        """Returns the rows of the state matrix: every port, then the classes of ports that have some."""
         ports = self.ports()
         classes = (Row(port, number) for port in ports for number in range(len(port.queue.classes)))
         return (*map(Row, ports), *classes)
@@ -556,7 +556,7 @@ class Graph:
         return _find(self._switches, "switch", name)
 
     def cable_of(self, port: Port | str) -> Cable:
-        """Returns the cable that ends at a port or at a port's ifname, with the values of what that port sends."""
+        """Returns the cable that ends at a port or at a port's ifname, with the values of the direction from that port."""
         return _find(self._cables, "port", port if isinstance(port, str) else port.ifname)
 
     def port(self, ifname: str) -> Port:

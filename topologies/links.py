@@ -43,8 +43,8 @@ def link_rate(help: str, otherwise: str = "") -> Any:
     """Declares a rate of links.
 
     Args:
-        help: What the key means.
-        otherwise: What holds without the key.
+        help: The meaning of the key.
+        otherwise: The rule without the key.
     """
     return key(RATE, low=1, high=FASTEST_BPS, otherwise=otherwise, help=help)
 
@@ -53,8 +53,8 @@ def link_time(help: str, otherwise: str = "") -> Any:
     """Declares a time on links.
 
     Args:
-        help: What the key means.
-        otherwise: What holds without the key.
+        help: The meaning of the key.
+        otherwise: The rule without the key.
     """
     return key(TIME, low=0, high=LONGEST_DELAY_NS, otherwise=otherwise, help=help)
 
@@ -108,11 +108,11 @@ class LinkSpec:
 
     @classmethod
     def of(cls, **given: Any) -> Self:
-        """Returns the keys, those that kinds declare included, by the names of their fields."""
+        """Returns the keys, including the keys that kinds declare, by the names of their fields."""
         return section_of(cls, given)
 
     def over(self, base: LinkSpec) -> LinkSpec:
-        """Returns `base` with the values given here in place of its own."""
+        """Returns `base` with its values replaced by the values given here."""
         names = [each.name for each in fields(LinkSpec) if each.name != "thresholds"]
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         return replace(base, **given, thresholds=merged(base.thresholds, self.thresholds))
@@ -140,7 +140,7 @@ PAIR = Kind((list,), 'two words such as ["leaf", "spine"]', _pair, list)
 class LinkRule(LinkSpec):
     """An entry of `[[topology.links]]`: keys for the links between two nodes, or the nodes of two layers.
 
-    They hold in either direction (`between`), or for what the nodes at one end send (`from` and `to`).
+    They hold in either direction (`between`), or for the frames that the nodes at one end send (`from` and `to`).
     """
 
     between: tuple[str, str] | None = key(PAIR, help="names of nodes, names of layers, or `*`; in both directions")
@@ -148,11 +148,11 @@ class LinkRule(LinkSpec):
     receiver: str | None = key(TEXT, name="to", help="the other end")
 
     def ends(self) -> tuple[str, str]:
-        """Returns the two words that say which links it is about."""
+        """Returns the two words that select its links."""
         return self.between or (self.sender or "", self.receiver or "")
 
     def matches(self, a: Node, b: Node) -> bool:
-        """Returns True if it holds for what a sends to b.
+        """Returns True if it holds for frames from a to b.
 
         Args:
             a: The sender.

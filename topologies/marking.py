@@ -3,10 +3,11 @@
 
 To add one, write a function, a dataclass of its keys and a `register` call.
 
-'step' is DCTCP's (SIGCOMM 2010, section 3.1). 'red-instant' is what switches with DCQCN do (SIGCOMM 2015, section 3.1, CP): the
-queue itself, not an average, between Kmin and Kmax raises the probability from 0 to Pmax, and beyond Kmax every packet is marked.
-The static settings that ACC compares itself with (SIGCOMM 2021) are named. Where ACC gives no Pmax, it is that of the paper that
-the setting comes from: DCQCN's 1 % for secn1; secn2 has HPCC's thresholds (SIGCOMM 2019) and the 20 % of HPCC's simulator.
+'step' is DCTCP's (SIGCOMM 2010, section 3.1). 'red-instant' is the marking of switches with DCQCN (SIGCOMM 2015, section 3.1,
+CP): the queue itself, not an average, between Kmin and Kmax raises the probability from 0 to Pmax, and beyond Kmax every packet
+is marked. The static settings that ACC compares itself with (SIGCOMM 2021) are named. Where ACC gives no Pmax, it is taken from
+the paper that the setting comes from: DCQCN's 1 % for secn1; secn2 has HPCC's thresholds (SIGCOMM 2019) and the 20 % of HPCC's
+simulator.
 
 DCTCP and DCQCN mark a packet as it arrives, in the words of their papers. HPCC's simulator, on which ACC's builds, marks it as it
 departs.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mininet's classes, imported in one place for the whole project.
 
-Mininet 2.3 asks `distutils` for a version number. Python 3.12 has no `distutils` any more, and importing the one of setuptools
-takes longer than all other imports in a ground. So this module gives Mininet the one class that it asks for.
+Mininet 2.3 asks `distutils` for a version number. Python 3.12 has no `distutils` any more, and importing setuptools' copy takes
+longer than all other imports in a ground. So this module gives Mininet the one class that it asks for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Host", "Link", "Mininet", "OVSSwitch", "Topo"]
 
 
 class _Version:
-    """A version number with dots, such as 2.3.0. It does as much of `distutils.version.StrictVersion` as Mininet needs."""
+    """A version number with dots, such as 2.3.0. It has the part of `distutils.version.StrictVersion` that Mininet needs."""
 
     def __init__(self, text: str) -> None:
         self.numbers = tuple(map(int, text.split(".")))

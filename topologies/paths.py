@@ -2,7 +2,7 @@
 """Times over links without queues: one way, there and back, and the base round trip of a whole network.
 
 The base round trip is the longest over all pairs of hosts in one plane: a full frame one way and an ACK back, over a path of the
-fewest hops. If there are several such paths, the slowest counts. BDPs in a spec refer to this round trip.
+fewest hops. If several paths are shortest, the slowest counts. BDPs in a spec refer to this round trip.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def resolve(spec: TopologySpec, ecn: bool = False) -> TopologySpec:
         names = f"one of: {', '.join(TOPOLOGIES)}; or a topology.preset, one of: {', '.join(PRESETS)}"
         raise TopologyError(f"topology.kind is missing; give {names}")
     same = kind == base.kind
-    if spec.shared_buffer_bytes is not None:  # a preset's buffer is that of a port that shares none
+    if spec.shared_buffer_bytes is not None:  # a preset's buffer is the buffer of a port that shares none
         base = replace(base, buffer_bytes=spec.shared_buffer_bytes)
     given: dict[str, Any] = {
         each.name: value for each in fields_by_key(TopologySpec).values() if (value := getattr(spec, each.name)) is not None
@@ -95,7 +95,7 @@ def _build(full: TopologySpec, wiring: Wiring) -> Graph:
 
 
 def _require_all(full: TopologySpec) -> None:
-    """Raises an error unless the keys of the shape are given, and those of the links where the links do not give them."""
+    """Raises an error unless the keys of the shape are given, and the keys of links that the links do not give."""
     given = values_of(full)
     lacking = TOPOLOGIES[full.kind or ""].lacking(given)
     lacking += [] if full.kind == "mininet" else [name for name in LINK_NEEDS if name not in given]
@@ -130,8 +130,8 @@ def _leafspine(**keys: Any) -> TopologySpec:
 def _acc(**keys: Any) -> TopologySpec:
     """Returns a topology of ACC, SIGCOMM 2021: servers at 25, spines at 100 Gbit/s.
 
-    ACC's round trips are under 2.32 us within a rack and 6.13 us between two. They are those of small packets: 550 ns for a
-    host's link, 950 ns for a spine's.
+    ACC's round trips are under 2.32 us within a rack and 6.13 us between two. They hold for small packets: 550 ns for a host's
+    link, 950 ns for a spine's.
     """
     spine_delay = LinkRule(between=("leaf", "spine"), delay_ns=950)
     return _leafspine(**{"rate_bps": 25 * GBIT, "uplink_rate_bps": 100 * GBIT, "delay_ns": 550, "links": (spine_delay,)} | keys)

@@ -2,7 +2,7 @@
 """The queueing disciplines of switch ports: values of topology.qdisc. To add one of Linux', write a `register` call at the end.
 
 `port` is the lab's own. `stock` is Linux' bfifo, or RED where a port marks. The others are Linux' AQMs and schedulers, which drop
-and mark by rules of their own: `topology.marking` is not theirs, and what `port` alone has is refused (`refuse`).
+and mark by rules of their own: `topology.marking` is not theirs, and keys that `port` alone has are refused (`refuse`).
 
 A qdisc's parameters are attributes of its options (include/uapi/linux/pkt_sched.h); `dcgym list` and the documentation name them
 by the keys that are declared here. Times follow topology.scale, as links do.
@@ -24,7 +24,7 @@ __all__ = ["KINDS", "OURS", "QdiscContext", "Room", "register", "room_of", "sett
 
 LONGEST_NS = 100 * S
 CODEL_ROUNDING_US = 2
-"""CoDel counts in units of 1024 ns, of which the kernel tells whole microseconds."""
+"""CoDel counts in units of 1024 ns, which the kernel reports in whole microseconds."""
 TCA_CODEL_TARGET, TCA_CODEL_LIMIT, TCA_CODEL_INTERVAL, TCA_CODEL_ECN, TCA_CODEL_CE_THRESHOLD = range(1, 6)
 TCA_FQ_CODEL_TARGET, TCA_FQ_CODEL_LIMIT, TCA_FQ_CODEL_INTERVAL, TCA_FQ_CODEL_ECN = range(1, 5)
 TCA_FQ_CODEL_FLOWS, TCA_FQ_CODEL_QUANTUM, TCA_FQ_CODEL_CE_THRESHOLD = range(5, 8)
@@ -73,7 +73,7 @@ class QdiscContext:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Where the kernel tells a qdisc's limit, and the bytes that it counts in."""
+    """The place where the kernel reports a qdisc's limit, and the bytes of the limit's unit."""
 
     attribute: int
     """The type of its attribute; 0: the number of 32 bits at `place` of a structure."""
@@ -96,7 +96,7 @@ def register(
         name: The value, which is the kernel's name of the qdisc.
         make: `make(port, keys)`, or `make(port)` without keys. Returns its parameters.
         keys: The dataclass of its keys.
-        help: Says in Markdown what it does.
+        help: Its description in Markdown.
         room: Where its limit is.
     """
     KINDS.add(name, make, keys, help=help)
@@ -105,7 +105,7 @@ def register(
 
 
 def room_of(name: str) -> Room | None:
-    """Returns where the kernel tells the limit of one of Linux' qdiscs; None for others."""
+    """Returns the place where the kernel reports the limit of one of Linux' qdiscs; None for others."""
     return _rooms.get(name)
 
 

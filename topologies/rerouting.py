@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routing that reacts to links: what each switch does with the packets of a run once its rules are computed without a cut link.
+"""Routing that reacts to links: the next hops of each switch for a run's packets, once its rules are computed without a cut link.
 
 A reaction gives switches new next hops for destinations while traffic runs. It is computed here, as plain data: an entry for each
 switch and destination for which the switch may have packets of the run, by the old or by the new rules. A packet that was on its
 way when the rules changed goes on by the new rules from wherever it is.
 
-A destination that a switch cannot reach without the link keeps its old next hops: such packets are lost in the cut, and counted.
+A destination that a switch cannot reach without the link keeps its old next hops: its packets are lost in the cut, and counted.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """The scaling rule: a network s times slower, with the same behaviour counted in packets and round trips.
 
 Rates are divided by s and delays multiplied by s. Frames, buffers and thresholds keep their bytes, so BDPs stay the same. Times
-that Linux, the programs and the spec measure in seconds do not scale; `not_scale_free` lists them. The values are those of Linux
-7.2 with HZ 1000.
+that Linux, the programs and the spec measure in seconds do not scale; `not_scale_free` lists them. The values hold for Linux 7.2
+with HZ 1000.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class RateUnits:
 
     @property
     def mbps(self) -> int:
-        """The rate as algorithms know it, in whole Mbit/s, at least 1."""
+        """The rate in the unit of algorithms, in whole Mbit/s, at least 1."""
         return max(1, self.rate_bps // MBPS)
 
     def words(self) -> tuple[int, int, int, int]:
@@ -46,7 +46,7 @@ class RateUnits:
         return self.time_ns, self.sent_bytes, self.queue_bytes, self.mbps
 
     def record(self, place: int, time_ns: int, sent_bytes: int, queue_bytes: int) -> int:
-        """Returns a record, as lab_int_record() does. `place` is that of the rate in its table."""
+        """Returns a record, as lab_int_record() does. `place` is the rate's index in its table."""
         queue = min(queue_bytes // self.queue_bytes, 2**17 - 1)
         return place << 61 | time_ns // self.time_ns % 2**24 << 37 | sent_bytes // self.sent_bytes % 2**20 << 17 | queue
 
@@ -75,12 +75,12 @@ def table_of(rates_bps: Iterable[int]) -> tuple[RateUnits, ...]:
 
 
 def rate_table(graph: Graph, further_bps: Collection[int] = ()) -> tuple[RateUnits, ...]:
-    """Returns the table of a network: the rates of its switches' ports, and those that they get later."""
+    """Returns the table of a network: the rates of its switches' ports, and the rates that they get later."""
     return table_of([*further_bps, *(graph.cable_of(port).rate_bps for port in graph.switch_ports())])
 
 
 def words(table: Sequence[RateUnits]) -> list[tuple[int, int, int, int]]:
-    """Returns all places of a table as words, those that are not used as zeros."""
+    """Returns all places of a table as words, unused places as zeros."""
     return [*(each.words() for each in table), *[(0, 0, 0, 0)] * (MOST_RATES - len(table))]
 
 

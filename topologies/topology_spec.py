@@ -62,7 +62,7 @@ ORIGINS: dict[str, str] = {}
 
 
 def _kind(get: Get) -> tuple[str, ...]:
-    """Returns the kind that a section names, or that of its preset."""
+    """Returns the kind that a section names, or its preset's kind."""
     preset = PRESETS.get(str(get("preset")))
     kind = str(get("kind") or (preset.kind if preset else ""))
     return (kind,) if kind in TOPOLOGIES else ()
@@ -222,7 +222,7 @@ class TopologySpec(LinkSpec):
 
     @property
     def buffers(self) -> SharedBuffers | None:
-        """How switches share their buffers; None: they do not."""
+        """The rule by which switches share their buffers; None: they do not share them."""
         if self.shared_buffer_bytes is None:
             return None
         return SharedBuffers(
@@ -255,7 +255,7 @@ class TopologySpec(LinkSpec):
         return self.marking or (preset.marking if preset else None) or marking.AUTO
 
     def read_thresholds(self, ecn: bool) -> set[str]:
-        """Returns the keys that the markings of all links read. 'auto' counts as what it stands for with or without ECN."""
+        """Returns the keys that the markings of all links read. 'auto' counts as its value with or without ECN."""
         if self.marks_by_itself:
             return set()
         own = [rule.marking for rule in self.links or ()] + [rule.marking for rule in self.classes or ()]

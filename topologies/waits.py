@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The times for which a ground waits before and after traffic. They follow from the network's delays, rates and queues.
 
-Before traffic one frame crosses each path, so that switches know it. After an episode all that is under way arrives.
+Before traffic one frame crosses each path, so that switches learn it. After an episode all frames under way arrive.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Waits:
     warm_settle_ns: int
     """Wait after the last one: twice the longest path, since switches learn it meanwhile."""
     drain_ns: int
-    """Time in which full queues drain and all frames arrive, and what answers them too."""
+    """Time in which full queues drain and all frames arrive, and their answers too."""
 
     @classmethod
     def of(cls, graph: Graph) -> Waits:

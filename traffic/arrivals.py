@@ -3,8 +3,7 @@
 
 The closed loop keeps a number of flows outstanding for each host. In the open loop, flows start whatever the state of earlier
 ones: arrivals of each host are a Poisson process of its own with the mean gap 8 E[size] / (load x rate). Destinations are uniform
-over the other hosts, as in HPCC's traffic generator. The flows follow from the seed alone: they are the same for every
-controller.
+over the other hosts, as in HPCC's traffic generator. The flows follow from the seed alone, and are equal for every controller.
 """
 
 from __future__ import annotations

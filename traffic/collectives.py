@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPI_Alltoall as traffic: what Open MPI's coll/tuned sends, by messages that wait for one another and never poll.
+"""MPI_Alltoall as traffic: the messages of Open MPI's coll/tuned, which wait for one another and never poll.
 
-Every process has `size` bytes for each other one. The algorithms (SCHEDULES) are those of Open MPI's coll/base, a message a flow.
-With "linear" the farthest peer's message comes first. Open MPI's "linear_sync" limits how many are under way, by default to all
-of them (coll_tuned_alltoall_max_requests = 0).
+Every process has `size` bytes for each other one. The algorithms (SCHEDULES) come from Open MPI's coll/base; each message is a
+flow. With "linear" the farthest peer's message comes first. Open MPI's "linear_sync" limits how many are under way, by default to
+all of them (coll_tuned_alltoall_max_requests = 0).
 
 A process begins its next step when it has sent and received the step before. An iteration begins when the one before has ended
 everywhere: the barrier that the OSU benchmark has between two of them (osu_alltoall), without the barrier's own messages.
@@ -27,7 +27,7 @@ SCHEDULES: Mapping[str, str] = {
     " when it has done both",
     "bruck": "log2 n steps, of up to n / 2 blocks each; small messages are forwarded",
 }
-"""The schedules, and what each sends."""
+"""The schedules, and the messages of each."""
 Message = tuple[int, int, int]
 """From, to, and how many blocks of `size`."""
 

@@ -2,7 +2,7 @@
 """Random numbers of workloads: streams of integers that depend only on seed and labels.
 
 A stream is SHA-256 of its labels and a counter, so it is equal in every version of Python and on every machine. Logarithms are
-computed in integers, since those of a C library may differ in the last bit from CPU to CPU.
+computed in integers, since a C library's may differ in the last bit from CPU to CPU.
 """
 
 from __future__ import annotations

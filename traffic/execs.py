@@ -2,7 +2,7 @@
 """Real programs in hosts: started and stopped at times after t0, in a host's network namespace, with their output in files.
 
 Each program has a keeper: a forked process that sleeps until the start, runs the program in a session of its own, and ends that
-session at the stop. Nothing polls. What a program writes into its folder (RUN/exec) stays with the result, and so do
+session at the stop. Nothing polls. Files that a program writes into its folder (RUN/exec) stay with the result, and so do
 HOST-N.stdout and HOST-N.stderr. A pipe passes on how it ended (`finish`). Linux only; needs root in the ground.
 """
 
@@ -24,7 +24,7 @@ KEEPER_PRIORITY = 5  # SCHED_FIFO, so that sleeps end on time; below tgen and qm
 GRACE_NS = 10**9  # between SIGTERM and SIGKILL
 NS_PER_S = 10**9
 STARTED = "::exec "
-"""Beginning of the line by which a program's process id, host and command are told to the runner."""
+"""Beginning of the line by which the runner gets a program's process id, host and command."""
 FOLDER = "exec"
 LONGEST_SAID = 300
 """The number of characters of a failed program's last line that are passed on."""
@@ -168,7 +168,7 @@ def _wait_for(program: subprocess.Popen[bytes], stop_ns: int) -> bool:
 
 
 def _ends(program: subprocess.Popen[bytes], until_ns: int) -> bool:
-    """Waits for the program's end. Returns False if it did not end in time, or if the keeper is told to end."""
+    """Waits for the program's end. Returns False if it did not end in time, or if the keeper gets the command to end."""
     while program.poll() is None:
         if _wait({signal.SIGTERM, signal.SIGCHLD}, until_ns) != signal.SIGCHLD:
             return program.poll() is not None

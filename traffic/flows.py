@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A requested flow. Workloads make such flows, and the schedule turns them into flows that tgen runs. Plain data.
+"""A requested flow. Workloads make requested flows, and the schedule turns them into flows that tgen runs. Plain data.
 
 Times are ns, sizes payload bytes, rates bit/s of payload. A flow may wait at a *gate*. A gate opens when every flow that names it
 in `opens` has ended. Repetitions, rounds, and requests with answers are made with gates.
@@ -42,7 +42,7 @@ class FlowRequest:
     length_ns: int = 0  # after its start; 0: no limit
     gaps: str = "exact"  # between the chunks of a flow with a rate
     transport: str | None = None  # one of TRANSPORTS; None: workload.transport
-    dscp: int | None = None  # in the IP header of its packets and of what answers them; None: workload.dscp
+    dscp: int | None = None  # in the IP header of its packets and of their answers; None: workload.dscp
     group: str = "flow"
     rep: int = 0  # number of its repetition or round
     gate: int = NO_GATE

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iroko's flow matrices in both dialects, and the kinds `matrix` (a user's file) and `iroko` (the files shipped with dc-gym).
 
-The header identifies the dialect (DIALECTS). Columns `transport` and `dscp` at its end are those of single flows. In the
-repository's dialect, a row with one cell more, TCP or UDP after the port, is read with that transport: a file of Iroko's has such
-rows.
+The header identifies the dialect (DIALECTS). Columns `transport` and `dscp` at its end belong to single flows. In the
+repository's dialect, a row with one cell more, TCP or UDP after the port, is read with that transport: a file of Iroko's has rows
+of this form.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ DIALECTS: Mapping[str, tuple[tuple[str, ...], str]] = {
         " `exponential`, by the row's seed and the run's. Iroko's code reads only src and dst; here every column counts",
     ),
 }
-"""The headers of all dialects, and what is of note in them, in Markdown."""
+"""The headers of all dialects, with notes on them, in Markdown."""
 LAST_HOST_OF_BLOCK = 254  # 10.A.x.y: y from 1 to 254, then x goes on
 BROKEN_HOST, RIGHT_HOST = "10.3.1.3", "10.8.0.2"  # in stride8: a host that no fat-tree has, and the host that is meant
 BROKEN = ("fix", "keep")
@@ -118,7 +118,7 @@ def matrix(context: WorkloadContext, keys: MatrixKeys) -> list[FlowRequest]:
 def flows_of(context: WorkloadContext, text: str, name: str, broken: str | None = None) -> list[FlowRequest]:
     """Returns the flows of a matrix. Its first line identifies the dialect.
 
-    `broken` says what to do with Iroko's broken rows, one of BROKEN. None: nothing, the file is a user's.
+    `broken` selects the treatment of Iroko's broken rows, one of BROKEN. None: no treatment, the file is a user's.
     """
     header = _header(text)
     for columns, parse in ((THESIS, _thesis_row), (REPOSITORY, _repository_row)):
@@ -337,7 +337,7 @@ def _repository_row(cells: _Cells) -> MatrixRow:
 def _disjoint_pairs(count: int) -> str:
     """Returns the text of Iroko's incast_N for any N: N disjoint pairs across a dumbbell, no fan-in.
 
-    Iroko's repository has such files up to 1024.
+    Iroko's repository has these files up to N = 1024.
     """
     blocks = [divmod(number, LAST_HOST_OF_BLOCK) for number in range(count)]
     rows = [f"10.1.{x}.{y + 1},10.2.{x}.{y + 1},12345,2,0,600,2147483647,exact,-1,0,exact" for x, y in blocks]

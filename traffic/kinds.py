@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of every kind of workload: what it sees of the experiment, the registry, gates and repetitions.
+"""The parts of every kind of workload: its view of the experiment, the registry, gates and repetitions.
 
 A kind is one function from a WorkloadContext and its keys to its flows, a dataclass of these keys, and one `register` call at the
 end of its file. workloads.py imports the files. Times are ns relative to t0, sizes payload bytes, rates bit/s of payload.
@@ -107,7 +107,8 @@ def register(name: str, pattern: Callable[..., Iterable[FlowRequest]], keys: Any
 
     Args:
         name: The value.
-        pattern: `pattern(context, keys)`, or `pattern(context)` without keys. Its docstring says who sends what, and when.
+        pattern: `pattern(context, keys)`, or `pattern(context)` without keys. Its docstring describes senders, receivers, flows
+        and times.
         keys: The dataclass of its keys. If it declares `size` (shared_keys.size), the pattern itself handles workload.size.
             Otherwise workload.size is the size of each flow that has none.
     """
@@ -132,7 +133,7 @@ def require(holds: bool, key: str, value: object, why: str) -> None:
         holds: The condition.
         key: The key's name in [workload].
         value: Its value.
-        why: What is wrong and what to give, for the error.
+        why: The fault and the remedy, for the error.
 
     Raises:
         WorkloadError: It does not hold.
@@ -161,8 +162,8 @@ def chained(
     Args:
         context: The run.
         gates: Hands out the gates between repetitions.
-        reps: The number of repetitions. None: endless, as many as could fit into the run if nothing ever waited; those that do
-            not start are left out of the results.
+        reps: The number of repetitions. None: endless, as many as could fit into the run if nothing ever waited; repetitions that
+        do not start are left out of the results.
         make: Returns repetition n, as if it were alone, and the gap before it, ns.
     """
     chain: list[FlowRequest] = []

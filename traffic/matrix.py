@@ -19,11 +19,11 @@ from dc_gym.traffic.flows import LARGEST, LARGEST_DSCP, LARGEST_PORT, TRANSPORTS
 COLUMNS = ("source", "destination", "port", "start", "stop", "size")
 TRANSPORT, DSCP = "transport", "dscp"
 ENDINGS: tuple[tuple[str, ...], ...] = ((), (TRANSPORT,), (DSCP,), (TRANSPORT, DSCP))
-"""The columns that may follow those of any dialect. An empty cell names nothing."""
+"""The columns that may follow any dialect's. An empty cell names nothing."""
 
 
 def is_header(columns: tuple[str, ...], of_dialect: tuple[str, ...]) -> bool:
-    """Returns whether columns are those of a dialect, with what may follow them."""
+    """Returns whether columns are a dialect's, with the columns that may follow them."""
     return columns in [(*of_dialect, *ending) for ending in ENDINGS]
 
 
@@ -54,7 +54,7 @@ def parse_matrix(
 ) -> list[FlowRequest]:
     """Returns the flows of a matrix. `name` stands for the file in errors, `hosts` are the names that exist.
 
-    `dialects` are the headers that the caller knows, for the error about an unknown header. `offered_bps` returns the rate of a
+    `dialects` are the headers that the caller accepts, for the error about an unknown header. `offered_bps` returns the rate of a
     flow from a host over the transport that its row names, if any.
     """
     columns: tuple[str, ...] = ()

@@ -109,7 +109,7 @@ def endpoints(context: WorkloadContext, ends: str, count: int) -> list[tuple[str
 def all_to_all(context: WorkloadContext, keys: AllToAllKeys) -> list[FlowRequest]:
     """Every host sends to every other one, `flows` times.
 
-    With `flows = 2` these are PCC-RL's 2N flows per host (section 5), without those that a host would send to itself.
+    With `flows = 2` these are PCC-RL's 2N flows per host (section 5), without the flows that a host would send to itself.
     """
     hosts, times = context.hosts, keys.flows
     wanted = (flow(src, dst) for src in hosts for _ in range(times) for dst in hosts if dst != src)

@@ -45,7 +45,7 @@ class Flow:
 
     @property
     def answer_ports(self) -> tuple[int, int]:
-        """The source and destination port of packets that come back. With RoCEv2 they equal those of the data."""
+        """The source and destination port of packets that come back. With RoCEv2 they equal the data's."""
         ports = (self.src_port, self.dst_port)
         return ports if self.request.transport == "rdma" else ports[::-1]
 
@@ -77,8 +77,8 @@ def make_schedule(
 ) -> Schedule:
     """Gives every flow its sockets and its path.
 
-    `controller` is that of all flows; with `beside`, that is the TCP of those over TCP. A row of the state matrix is an index
-    into `ports`, by default graph.ports(). A request that names no transport goes over TCP.
+    `controller` is the controller of all flows; `beside` replaces it for flows over TCP. A row of the state matrix
+    is an index into `ports`, by default graph.ports(). A request that names no transport goes over TCP.
     """
     requests = [each if each.transport else replace(each, transport="tcp") for each in requests]
     for name in (controller, beside or controller):
@@ -120,7 +120,7 @@ class _Paths:
 
 
 class _OnePath:
-    """Tells source ports with which a flow takes the path of the first flow between the same two hosts in the same plane."""
+    """Finds source ports with which a flow takes the path of the first flow between the same two hosts in the same plane."""
 
     def __init__(self, graph: Graph, router: Router, requests: Sequence[FlowRequest], planes: Sequence[int]) -> None:
         self.planes = planes
@@ -148,7 +148,7 @@ def ways_from(flow: Flow, graph: Graph, router: Router, src_port: int) -> tuple[
 
 
 def both_ways(flows: Iterable[Flow], graph: Graph, router: Router) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Yields for each flow the ports that its data crosses, and those that answers to it cross.
+    """Yields for each flow the ports that its data crosses, and the ports that answers to it cross.
 
     Answers may come back over other switches: each switch spreads flows by a hash of its own.
     """
@@ -164,7 +164,7 @@ def _protocol(asked: FlowRequest) -> str:
 
 
 def _plane(planes: int, seed: int, number: int) -> int:
-    """Returns the plane of a flow, drawn by seed from those in which both ends have a port. No hash of the kernel takes part."""
+    """Returns the plane of a flow, drawn by seed from the planes with ports of both ends. No hash of the kernel takes part."""
     return draw(seed, "plane", number) % planes if planes > 1 else 0
 
 
@@ -180,7 +180,7 @@ def _source_ports(requests: Sequence[FlowRequest], seed: int, follows: _OnePath 
     most = LAST_SOURCE_PORT - FIRST_SOURCE_PORT + 1
     taken: dict[tuple[object, ...], set[int]] = {}
     steps: dict[tuple[object, ...], int] = {}
-    """From the first port: those that flows of the same path have tried."""
+    """From the first port: the ports that flows of the same path have tried."""
     chosen = []
     for number, request in enumerate(requests):
         ends = request.transport, request.src, request.dst, request.dst_port

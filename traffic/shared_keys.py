@@ -25,8 +25,8 @@ def senders(help: str, otherwise: str = "", needed: bool = False) -> Any:
     """Declares the number of senders.
 
     Args:
-        help: What the key means.
-        otherwise: What holds without the key.
+        help: The meaning of the key.
+        otherwise: The rule without the key.
         needed: The kind cannot do without it.
     """
     return key(COUNT, needed=needed, low=1, otherwise=otherwise, help=help)
@@ -41,9 +41,9 @@ def interval(help: str, default_ns: int | None = 0, otherwise: str = "", needed:
     """Declares a time between events.
 
     Args:
-        help: What the key means.
+        help: The meaning of the key.
         default_ns: The value without the key.
-        otherwise: What holds without the key, if that is no single value.
+        otherwise: The rule without the key, if it is no single value.
         needed: The kind cannot do without it.
     """
     return key(TIME, default_ns, needed=needed, low=0, otherwise=otherwise, help=help)
@@ -54,7 +54,7 @@ def intervals(default: str = "exact", of: str = "intervals") -> Any:
 
     Args:
         default: The distribution without the key.
-        of: What has the distribution, in the help.
+        of: The quantity with the distribution, in the help.
     """
     told = f"distribution of the {of}: `exact`, `uniform` (0 to twice the mean) or `exponential`, by seed"
     return key(TEXT, default, names=lambda: PATTERNS, help=told)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flow-size distributions: a file of points, each a size in bytes and a cumulative probability, and how it is sampled.
 
-The line '# sampling: linear' or '# sampling: discrete' says whether sizes between two points occur or only the points. Without
-such a line it is linear. The shipped files name their sources in the same way ('# workload: ...', '# points: ...'). Means are
-those of the sampler in use.
+The line '# sampling: linear' or '# sampling: discrete' selects whether sizes between two points occur or only the points. Without
+this line sampling is linear. The shipped files name their sources in the same way ('# workload: ...', '# points: ...'). Means
+refer to the sampler in use.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Sizes:
         return Sizes((*kept, (most, below), (most, Fraction(1))), self.sampling)
 
     def mean_bytes(self) -> Fraction:
-        """Returns the mean of what a Sampler draws, without its rounding to whole bytes."""
+        """Returns the mean of a Sampler's draws, without its rounding to whole bytes."""
         return sum((weight * (low + high) / 2 for low, high, weight in self._pieces()), Fraction(0))
 
     def mean_segments(self, segment_bytes: int) -> Fraction:

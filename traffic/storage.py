@@ -55,8 +55,8 @@ class StorageKeys:
 def storage(context: WorkloadContext, keys: StorageKeys) -> list[FlowRequest]:
     """Reads and writes of storage (ACC's table 1): each compute host keeps `outstanding` of them under way.
 
-    Each is with a random one of the last `storage` hosts. A write may be copied to `replicas` others. Each of the `outstanding`
-    places has `rounds` operations, or endlessly many. Groups `read`, `write` and `replica`.
+    Each operation goes to a random host of the last `storage` ones. A write may be copied to `replicas` others. Each of the
+    `outstanding` places has `rounds` operations, or endlessly many. Groups `read`, `write` and `replica`.
     """
     hosts, replicas, mix = context.hosts, keys.replicas, MIXES[keys.mix]
     stores = max(1, len(hosts) // 4) if keys.storage is None else keys.storage

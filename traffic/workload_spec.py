@@ -112,7 +112,7 @@ def _kind(get: Get) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficSpec:
-    """The keys that `[workload]` and each `[[workload.beside]]` have: one kind, and what its flows have in common.
+    """The keys that `[workload]` and each `[[workload.beside]]` have: one kind, and the properties that its flows share.
 
     None means no limit, or the default.
     """
@@ -181,7 +181,7 @@ class TrafficSpec:
 
     @classmethod
     def of(cls, kind: str, **given: Any) -> Self:
-        """Returns the keys, those that the kind declares included, by the names of their fields."""
+        """Returns the keys, including the keys that the kind declares, by the names of their fields."""
         return section_of(cls, {"kind": kind} | given)
 
     def placed(self, base: Path) -> Self:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads: which hosts send to which, and when (docs/workloads.md). The kinds are in the modules imported here.
+"""Workloads: the senders, receivers and times of flows (docs/workloads.md). The kinds are in the modules imported here.
 
-A kind gives the pattern. `generate` adds to every flow what the spec's other keys say (docs/spec.md, workload.*).
+A kind gives the pattern. `generate` adds to every flow the values of the spec's other keys (docs/spec.md, workload.*).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def generate_side_by_side(
 ) -> tuple[list[FlowRequest], dict[str, object]]:
     """Returns the flows of all workloads of a run, one workload after the other, and their notes.
 
-    `phases` are those of the first workload. Each workload has draws of its own. Those of the first are what they are without the
+    `phases` belong to the first workload. Each workload has draws of its own. The first workload's draws do not depend on the
     others.
     """
     flows, notes = generate_phases(graph, phases, duration_ns, seed, may_be_idle=may_be_idle or bool(others))
@@ -90,7 +90,7 @@ def generate_phases(
 ) -> tuple[list[FlowRequest], dict[str, object]]:
     """Returns the flows of a workload with phases, one phase after the other, and the notes of the first.
 
-    To its kind, a phase looks like a run of its own. If there are several, the notes have those of each as `phases`.
+    To its kind, a phase looks like a run of its own. If there are several, the notes have each phase's notes as `phases`.
     """
     flows: list[FlowRequest] = []
     notes: list[dict[str, object]] = []

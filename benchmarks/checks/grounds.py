@@ -108,7 +108,7 @@ def checks() -> Iterable[Check]:
 
 
 def run_hosts(folder: Path) -> dict[str, str]:
-    """Runs all host runs. Returns the error messages of those that failed."""
+    """Runs all host runs. Returns the error messages of the runs that failed."""
     if os.geteuid() == 0 and not needs.missing(needs.MODULES):
         run_here(folder)
     else:
@@ -150,7 +150,7 @@ def _seen(folder: Path, case: str) -> Iterator[tuple[str, Seen]]:
 
 
 Bound = tuple[str, str, str, str, float, float]
-"""What a check is on, what it asks in words, the field of Seen and its unit, and the bounds."""
+"""The subject of a check, its question in words, the field of Seen and its unit, and the bounds."""
 
 
 def owner_checks(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
@@ -175,7 +175,7 @@ def dumbbell_checks(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator
 
 
 def _host_checks(case: str, bounds: dict[str, list[Bound]], seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
-    """Yields the checks on the host's runs of a case, skipped for those that are unfit; and that not all are."""
+    """Yields the checks on the host's runs of a case, skipped for unfit runs; and the check that not all runs are unfit."""
     for variant, its in bounds.items():
         one = seen.get(variant)
         for what, asked, field, unit, low, high in its:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a guest module in a lab of its own, which has no network but what the module makes."""
+"""Runs a guest module in a lab of its own, which has no network except the module's."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dc_gym.kernel.lab import Lab, LabConfig
 def guest_lab(kernel: Path, module: str, folder: Path, places: Sequence[Path] = ()) -> Iterator[Lab]:
     """Yields the lab in which `python -m MODULE FOLDER` runs, and waits for its end.
 
-    `folder` has the module's jobs and gets its answers. `places`: folders with modules besides the package's. No frames pass but
-    those of the module. Raises LabError if it fails.
+    `folder` has the module's jobs and gets its answers. `places`: folders with modules besides the package's. Only the module's
+    frames pass. Raises LabError if it fails.
     """
     log: list[str] = []
     env = {

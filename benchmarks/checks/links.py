@@ -29,7 +29,7 @@ CE, ECT0 = 3, 2
 
 @dataclass
 class LinkVerdict:
-    """The counts of what was compared in one case, the largest error in time, and the differences that were found."""
+    """The counts of compared items in one case, the largest error in time, and the differences that were found."""
 
     frames: int = 0
     drops: int = 0
@@ -148,7 +148,7 @@ def _check_statistics(case: LinkCase, answer: ProbeOutput, verdict: LinkVerdict)
     before_ns, last_ns = -1, -1
     samples = iter(answer.statistics)
     for t_ns in case.sample_times:
-        again = t_ns == last_ns  # a second look at one time goes back as far as the first, and sees what waits now
+        again = t_ns == last_ns  # a second look at one time goes back as far as the first, and sees the frames that wait now
         if not again:
             before_ns, last_ns = last_ns, t_ns
         for number, run in enumerate(case.runs):

@@ -83,7 +83,7 @@ class Counters:
     marks: int
 
     def since(self, before: Counters) -> Counters:
-        """Subtracts `before` from the totals; what is queued or under way stays as it is."""
+        """Subtracts `before` from the totals; queued frames and frames under way stay as they are."""
         totals = ("tx_packets", "tx_bytes", "lost_packets", "lost_bytes", "rx_packets", "rx_bytes", "other_drops")
         return Counters(**{**asdict(self), **{each: getattr(self, each) - getattr(before, each) for each in totals}})
 
@@ -141,7 +141,7 @@ class Network:
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def configure(self, ports: list[dict[str, Any]], stock: bool) -> None:
-        """Sets rate, delay and a new queue for each port. `stock`: whether queues are bfifo and RED; a port may say so itself."""
+        """Sets rate, delay and a new queue for each port. `stock`: whether queues are bfifo and RED; a port may set its own."""
         for index, ((end, _), port) in enumerate(zip(self.wires, ports, strict=True)):
             queue = _queue(port, stock or port.get("stock", False))
             requests = [delete_queue(end)] if index in self._queued else []
@@ -170,7 +170,7 @@ class Network:
         return first
 
     def read(self) -> list[Counters]:
-        """Returns the counters of all ports since they were made; those of queues since they were set."""
+        """Returns the counters of all ports since they were made; queues count since they were set."""
         devices = {node: cables.devices(sock) for node, sock in self._sockets.items()}
         queues = {node: tc.queue_counters(sock) for node, sock in self._sockets.items()}
         marks = {node: tc.marks(sock) for node, sock in self._sockets.items()}
@@ -244,7 +244,7 @@ def enslave(end: End, bridge: int) -> rtnl.NetlinkRequest:
 
 
 def forward_to(end: End, mac: str) -> rtnl.NetlinkRequest:
-    """Tells the bridge where a host is; otherwise it would flood. What it learns from the host's own frames changes nothing."""
+    """Teaches the bridge a host's port; otherwise it would flood. The host's own frames do not change its table."""
     body = rtnl.NDMSG.pack(AF_BRIDGE, end.ifindex, NUD_NOARP, NTF_MASTER | NTF_STICKY, 0)
     body += rtnl.attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
     return rtnl.NetlinkRequest(rtnl.RTM_NEWNEIGH, rtnl.NLM_F_CREATE, body, f"{end.ifname}: forward to {mac}")
@@ -321,7 +321,7 @@ def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer_jobs(folder: Path, network: Callable[[str], AnyNetwork], run: Callable[[AnyNetwork, dict[str, Any]], Any]) -> None:
-    """Answers each line of FOLDER/jobs.jsonl with one of FOLDER/answers.jsonl. A network is made when a job first names it."""
+    """Answers each line of FOLDER/jobs.jsonl with a line of FOLDER/answers.jsonl. A network is made when a job first names it."""
     networks: dict[str, AnyNetwork] = {}
     with (folder / "jobs.jsonl").open() as jobs, (folder / "answers.jsonl").open("w") as answers:
         for line in jobs:

@@ -2,7 +2,7 @@
 """Four DCTCP senders x 100 MB at 10 Gbit/s through one switch, in the lab and in ns-3: sameness, and cost.
 
 Before speeds are compared, frames on the wire, goodput and finish times must be the same (that ns-3's link and its marking step
-are the FIFO oracle's, tests show). docs/peers.md explains what differs in TCP.
+are the FIFO oracle's, tests show). docs/peers.md explains the differences in TCP.
 
 Which of the two runs first alternates, so that a load on the machine affects both. A check is the median of the ratios. CPU
 time, which other load hardly affects, is reported beside it.
@@ -60,7 +60,7 @@ class Pair:
         return float(self.lab.manifest[kind]["traffic"])
 
     def ports(self) -> dict[str, Mapping[str, files.PortCount]]:
-        """Returns the counters of the ports' queues, in both; in the lab those of the last sample."""
+        """Returns the counters of the ports' queues, in both; the lab's counters are from the last sample."""
         queues = self.lab.records("queues")
         last = queues[queues["t_ns"] == queues["t_ns"].max()]
         counts = [files.PortCount(*(int(row[name]) for name in files.PORTS_OUT[1:])) for row in last]
@@ -104,7 +104,7 @@ def run_pairs(
 
 
 def speed_checks(pairs: Sequence[Pair], traffic_share: float, whole_share: float) -> Iterator[Check]:
-    """Yields the checks on speed. The shares are what traffic and the whole run may take of ns-3's wall time."""
+    """Yields the checks on speed. The shares of ns-3's wall time that traffic and the whole run may take."""
     times: tuple[tuple[str, float | None, Callable[[Pair], tuple[float, float]]], ...] = (
         ("traffic phase / ns-3's Simulator::Run, wall time", traffic_share, lambda p: (p.traffic("wall_s"), p.peer.run_s)),
         ("whole run / ns-3's whole process, wall time", whole_share, lambda p: (p.cost.wall_s, p.peer.cost.wall_s)),

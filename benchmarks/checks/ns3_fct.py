@@ -3,7 +3,7 @@
 
 Sizes are from WebSearch, arrivals are Poisson, and both ends are drawn uniformly among hosts of different leaves. Each host has
 one path in both (topology.routing = "single"). Hosts are four times as fast as uplinks, so every queue that builds up is a
-switch's, which marks: what a host's own queue does (TSQ in Linux, nothing of the kind in ns-3) is a separate subject. Slowdown is
+switch's, which marks: a host's own queue (TSQ in Linux, nothing of the kind in ns-3) is a separate subject. Slowdown is
 completion time over the closed form (dc_gym/results/metrics/ideal.py), the same for both.
 
 A third run explains the differences and is compared with the lab: ns-3 that acknowledges every segment, so that no lone segment

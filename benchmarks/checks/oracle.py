@@ -5,7 +5,7 @@ A port has a queue of frames, a transmitter and a wire. A frame that finds the t
 waits if the queue has room for it: bytes waiting + its own <= limit, where the frame under transmission no longer waits. The
 transmitter is busy for length x 8 / rate. The last bit arrives `delay_ns` later.
 
-A frame meets a queue of q bytes: those that it finds waiting, or at a port that marks departures those that it leaves behind.
+A frame meets a queue of q bytes: the bytes that wait when it arrives or, at a port that marks departures, when it leaves.
 From `mark_bytes` on it is marked with probability pmax (q - mark_bytes) / (kmax - mark_bytes), from kmax on always, if it can be
 marked. Each frame on the slope takes the next number of the port's own sequence, whether it can be marked or not.
 
@@ -13,7 +13,7 @@ Two things follow from a clock of whole nanoseconds. An event between two ticks 
 less than a nanosecond after the transmitter became free is back to back with the one before: its time counts from there, so
 fractions neither get lost nor add up. Nothing is rounded in between: times are integers with the rate as denominator.
 
-Frame bytes are those of Linux: header and payload, no FCS. This file does not depend on the kernel or the driver.
+Frame bytes are counted as in Linux: header and payload, no FCS. This file does not depend on the kernel or the driver.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ One lab has two equal chains of five switches (Linux bridges on cables). In a tr
 for each. The work of the lab kernel's process (perf/work.py) is counted while frames pass. The work for the same frames through
 the host's cable alone is subtracted. So a packet-hop is all that a switch and its cable add: bridge, queue, cable.
 
-A ratio is that of two medians, the feature's and bfifo's, in two trials with swapped chains (their geometric mean). The median of
+A ratio divides the feature's median by bfifo's, and is the geometric mean over two trials with swapped chains. The median of
 all ratios counts, with an interval of 95 % that assumes nothing of their distribution. A second bfifo is measured like a
 feature: its ratio is 1 but for the error of the method.
 
@@ -231,7 +231,7 @@ def _turns(lab: Lab, counter: WorkCounter, sides: Sequence[int]) -> list[list[in
 
 
 def require_passage(trial: Trial, counters: Sequence[Mapping[str, int]]) -> None:
-    """Raises TestbedError if frames were dropped, or if the queues did not do what their variants say."""
+    """Raises TestbedError if frames were dropped, or if queues did not behave as their variants require."""
     for variant, its in zip(trial.sides, counters, strict=True):
         marks, tells = (variant.marks, variant.tells) if variant else (False, False)
         asked = {"drops": 0, "records": SWITCHES if tells else 0} | ({} if marks else {"marks": 0})

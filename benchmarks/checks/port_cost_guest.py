@@ -43,7 +43,7 @@ RECORDS_AT = 32  # of the count of records in the UDP payload: LAB_INT_AT less t
 SMALLEST_ROOM = 1
 SO_SNDBUFFORCE = 32
 IOVEC, MMSGHDR = struct.Struct("@PN"), struct.Struct("@PIPNPNi0PI0P")
-"""struct mmsghdr: name and its length, parts and their number, control and its length, flags; then what was sent."""
+"""struct mmsghdr: name and its length, parts and their number, control and its length, flags; then the number of bytes sent."""
 
 
 def frame(source: bytes, target: bytes) -> bytes:

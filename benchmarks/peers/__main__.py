@@ -26,7 +26,7 @@ PEERS: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path, PeerCase], Pee
     "htsim": (htsim.program_of, htsim.run),
     "ns3": (lambda _: ns3.ensure(), ns3.run_case),
 }
-"""By name: what returns the program of a source tree, built if need be, and what runs a case with it."""
+"""By name: the function that returns the program of a source tree, built if need be, and the one that runs a case with it."""
 
 
 def main(argv: Sequence[str]) -> int:

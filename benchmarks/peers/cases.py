@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases in which the lab's algorithms and a peer's are compared: what runs, and what peers gave (stored.tsv).
+"""The cases in which the lab's algorithms and a peer's are compared: their specs, and peers' results (stored.tsv).
 
 A case is written once, as keys of a spec and a list of flows. A peer gets the CSV files of files.py that are made of this spec.
 """
@@ -30,7 +30,7 @@ from dc_gym.topologies.telemetry import TELEMETRY_BYTES
 from dc_gym.traffic.sizes import HEADER_BYTES
 
 STORED, BUILDS = (Path(__file__).resolve().with_name(name) for name in ("stored.tsv", "simulators.tsv"))
-"""What peers gave, a row a case, so that a comparison needs no peer; and of which builds these rows are."""
+"""The peers' results, a row for each case, so that a comparison needs no peer; and the builds that gave these rows."""
 FLOW_BYTES = 4_000_000_000
 """A flow's size, near the most that HPCC's simulator counts (2^32): none ends while it is measured."""
 FIRST_PORT = 5001
@@ -124,7 +124,7 @@ class PeerRow:
     """The results of a case."""
 
     queue_bytes: float
-    """Mean over time of what waits in a shared port, and over these ports. A packet that is being sent waits no more."""
+    """The mean queue of a shared port, over time and over these ports. A packet that is being sent is not in the queue."""
     utilization: float
     """Data that a shared port carried, as whole packets, over its line rate; mean over these ports. ACKs do not count."""
     jain: float
@@ -132,7 +132,7 @@ class PeerRow:
     converged_us: float = NEVER
     """From the last start until the flows were fair; infinite: they were not while the run lasted."""
     hop_ns: float = -1
-    """CPU time of the whole process for a packet of data on a link, in ns: what that machine and that build took. -1: unknown."""
+    """CPU time of the whole process for a packet of data on a link, in ns, with that machine and that build. -1: unknown."""
     pauses: int = 0
     """PAUSE frames of priority flow control."""
 
@@ -141,7 +141,7 @@ COLUMNS = ("peer", *(each.name for kind in (PeerCase, PeerRow) for each in field
 
 
 def stored(peer: str, path: Path = STORED) -> dict[PeerCase, PeerRow]:
-    """Returns what a peer gave."""
+    """Returns a peer's result."""
     return {read(PeerCase, row): read(PeerRow, row) for row in table(path) if row["peer"] == peer}
 
 
@@ -202,7 +202,7 @@ SHAPES: Mapping[str, Mapping[str, object]] = {
 
 
 def keys(case: PeerCase) -> dict[str, object]:
-    """Returns the keys of the spec of a case, besides those of BASE."""
+    """Returns the keys of a case's spec, besides BASE."""
     ours = OURS[case.algorithm]
     nic = {"nic.payload": f"{ours.payload_bytes}B", "nic.trace": "off", "nic.message": "1GB"}
     return {
@@ -257,8 +257,8 @@ def hop_ns(cpu_s: float, case: PeerCase, delivered_bytes: float, packet_bytes: i
 def read_back(case: PeerCase, graph: Graph, folder: Path, cpu_s: float, packet_bytes: int) -> PeerRow:
     """Returns a peer's row from its queues-out.csv and progress-out.csv: means over the shared ports, and the flows' shares.
 
-    Rates are those from the window's first sample to the last one, with which a peer may end before the window does.
-    `packet_bytes`: what a packet adds to the received bytes.
+    Rates are measured from the window's first sample to the last one. A peer's last sample may come before the window's end.
+    `packet_bytes`: the bytes that a packet adds to the received bytes.
     """
     queues, progress, shared = files.read_queues(folder), files.read_progress(folder, case.flows), shared_here(case, graph)
     t_ns, received = progress

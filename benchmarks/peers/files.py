@@ -69,7 +69,7 @@ class PortCount:
 
 
 def write(folder: Path, experiment: Experiment, protocol: str = "tcp") -> None:
-    """Writes the four files of an experiment to `folder`. Raises UsageError if its flows are not what peers know."""
+    """Writes the four files of an experiment to `folder`. Raises UsageError if peers cannot run its flows."""
     flows = []
     for number, asked in enumerate(each.request for each in experiment.schedule.flows):
         known = FlowRequest(asked.src, asked.dst, asked.dst_port, asked.start_ns, size_bytes=asked.size_bytes)
@@ -112,7 +112,7 @@ def read_queue(folder: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
 
 
 def read_queues(folder: Path) -> dict[str, int]:
-    """Returns what waited in each port of a switch, in bytes: the mean over the window."""
+    """Returns the mean queue of each port of a switch over the window, in bytes."""
     return {port: int(queue_bytes) for port, queue_bytes in _read(folder / "queues-out.csv", QUEUES_OUT)}
 
 

@@ -2,7 +2,7 @@
 """HPCC's authors' simulator as a peer: runs flows into one port there, and reads queue and rates from its trace.
 
 The simulator is alibaba-edu/High-Precision-Congestion-Control, a fork of ns-3.17 under GPL-2. It is not part of this project:
-build it as docs/peers.md says. `third` reads a configuration and three lists, and writes a record of each packet at a port.
+build it as in docs/peers.md. `third` reads a configuration and three lists, and writes a record of each packet at a port.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dc_gym.topologies.graph import Graph
 PROGRAM = Path("build/scratch/third")
 """The simulator's program, two folders below its libraries."""
 CONFIGURATION = Path(__file__).resolve().with_name("hpcc_ns3.conf")
-"""What run.py writes, with fields for what differs by case."""
+"""The configuration that run.py writes, with fields for the values that differ by case."""
 PORT, PRIORITY = 100, 3
 UDP, ENQUEUE, DEQUEUE = 0x11, 1, 2
 RECORD = np.dtype(
@@ -59,7 +59,7 @@ def numbers(graph: Graph) -> dict[str, int]:
 
 
 def write_inputs(case: PeerCase, made: Experiment, folder: Path) -> Path:
-    """Writes what the simulator reads, and returns the configuration."""
+    """Writes the simulator's input files, and returns the configuration."""
     number, cables = numbers(made.graph), made.graph.cables
     switches = [str(number[switch.name]) for switch in made.graph.switches]
     ends = [f"{number[c.a.node]} {number[c.b.node]} {c.rate_bps // 10**9}Gbps {c.delay_ns}ns 0" for c in cables]
@@ -105,7 +105,7 @@ def run(program: Path, case: PeerCase) -> PeerRow:
 
 
 def count_pauses(text: str) -> int:
-    """Counts the frames that pause a port. The simulator's list has those that let it go on, too (last column 0)."""
+    """Counts the frames that pause a port. The simulator's list has the frames that resume it, too (last column 0)."""
     return sum(line.split()[-1] == "1" for line in text.splitlines())
 
 
@@ -136,7 +136,7 @@ class Ports:
 
     shared: Sequence[int]
     last: Sequence[int]
-    """By flow: the port to its receiver. One flow alone is told apart by its sender."""
+    """By flow: the port to its receiver. A flow alone is identified by its sender."""
 
     @classmethod
     def of(cls, case: PeerCase, made: Experiment) -> Ports:
@@ -177,7 +177,7 @@ def measure(case: PeerCase, ports: Ports, events: npt.NDArray[np.void], cpu_s: f
 
 
 def _mean_queue(events: npt.NDArray[np.void], start_ns: int, end_ns: int) -> float:
-    """Returns the mean over time of what waits in one port."""
+    """Returns the mean queue of one port over time."""
     times = events["t_ns"].astype(np.int64)
     queue = events["queue_bytes"] + np.where(events["event"] == ENQUEUE, events["bytes"], 0).astype(np.int64)
     lasting = np.diff(np.clip(np.append(times, end_ns), start_ns, end_ns))

@@ -17,7 +17,7 @@ SOURCE = Path(__file__).resolve().with_name("htsim.cc")
 LIBRARY = Path("sim/libhtsim.a")
 FLAGS = ("-O2", "-std=c++11", "-Wall", "-Wextra", "-Werror")
 PACKET, Q16 = 2**20, 2**16
-"""Units of Swift's parameters in the NIC: a packet, and the one of factors."""
+"""Units of Swift's parameters in the NIC: a packet, and the unit of factors."""
 
 
 def program_of(tree: Path) -> Path:

@@ -24,7 +24,7 @@ READER = Path(__file__).resolve().with_name("csv.h")
 
 
 def require_commit(folder: Path, commit: str) -> None:
-    """Raises UsageError if the folder's repository is at another commit: its results could not be told from the stored ones."""
+    """Raises UsageError if the folder's repository is at another commit: its results would pass for stored ones."""
     done = answer(["git", "-C", str(folder), "rev-parse", "HEAD"])
     if done.returncode:
         raise UsageError(f"{folder}: its commit cannot be read; give a git clone, at {commit[:7]}")
@@ -46,7 +46,7 @@ def built(source: Path, library: Path, flags: Sequence[str], links: Sequence[str
         source: its source.
         library: the peer's, on whose contents it depends.
         flags: the compiler's options before the source.
-        links: what it is linked with.
+        links: the libraries that it is linked with.
         against: names the peer, for the error.
 
     Raises:
@@ -71,7 +71,7 @@ def built(source: Path, library: Path, flags: Sequence[str], links: Sequence[str
 
 
 def run(what: str, argv: Sequence[str]) -> meter.Metered:
-    """Runs a peer's program, which may be one of the cache. Raises TestbedError if it fails."""
+    """Runs a peer's program, which may lie in the cache. Raises TestbedError if it fails."""
     with cache.in_use():
         done = meter.run(argv)
     if done.status:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench nic-cost`: the cost of a decision for each NIC algorithm. `dcgym bench speed` has that of a packet.
+"""`dcgym bench nic-cost`: the cost of a decision for each NIC algorithm. `dcgym bench speed` has the cost of a packet.
 
 Where permitted, decisions are timed natively, with BPF_PROG_TEST_RUN and many repetitions in this machine's kernel, whose JIT
 compiles them to machine code. The time of the same program without the decision is subtracted. Otherwise the userspace runner is
-timed, and the check says so.
+timed, and the check notes it.
 
 Each event of a golden trace is timed alone, in the state that the flow has then. The mean is over the events of a type. All
 repetitions see the same clock, so catching up after a silence counts once. An algorithm that decides once a period does so at

@@ -8,9 +8,9 @@ variants:
     limited      every interface has 10 Mbit/s, senders offer 10 Mbit/s of payload: the interface limits the rate
     unlimited    every interface has 10 Gbit/s, senders offer 10 Mbit/s of frames: the sender limits the rate
 
-The thesis does not say where it measures. Its throughput grows with the hosts although they share one link, so it must be what
-hosts send; what arrives is printed beside it. Rates are frame bits (Ethernet header and payload, no FCS, preamble or gap) that
-left a port's queue in the window; `received` is payload. Wall time and CPU time (user and system, with all children) are those of
+The thesis does not say where it measures. Its throughput grows with the hosts although they share one link, so it must be the
+sent rate. The received rate is printed beside it. Rates are frame bits (Ethernet header and payload, no FCS, preamble or gap)
+that left a port's queue in the window; `received` is payload. Wall time and CPU time (user and system, with all children) are of
 whole `dcgym run` processes. Memory is the largest resident set of the lab's kernel, which maps everything that the lab has
 touched.
 """

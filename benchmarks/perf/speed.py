@@ -3,12 +3,12 @@
 
 Wall time depends on the machine, so each check is a ratio: to the virtual time of the same run, or of DCQCN in NICs to DCTCP.
 
-A data packet's cost is that of all that it causes: ACKs, CNPs, decisions and their trace. Both controllers send long flows into
-one port of the same switch, once for a shorter and once for a longer time. The shorter run is the beginning of the longer one,
-packet for packet, so their difference is the cost of the packets in between, without set-up and start. Runs of both take turns,
-and the fastest of each counts, since other load makes all of them slower. CPU time is that of the whole `dcgym run`, including
-the result's tables; wall time is that of the traffic alone. Both must pass: on a busy machine the wall time alone says little. A
-packet-hop is a frame sent over a cable.
+A data packet's cost includes everything that it causes: ACKs, CNPs, decisions and their trace. Both controllers send long flows
+into one port of the same switch, once for a shorter and once for a longer time. The shorter run is the beginning of the longer
+one, packet for packet, so their difference is the cost of the packets in between, without set-up and start. Runs of both take
+turns, and the fastest of each counts, since other load makes all of them slower. CPU time is measured over the whole `dcgym run`,
+including the result's tables; wall time over the traffic alone. Both must pass: on a busy machine the wall time alone proves
+little. A packet-hop is a frame sent over a cable.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SPEC = runs.plain_spec("speed", "dumbbell-10m", "60s") + 'monitor.interval = "10
 ONE_GIGABIT = ("topology.preset=dumbbell-1g", "time.duration=5s")
 NIC, TCP = "dcqcn", "dctcp"
 MOST = 1.0
-"""The most that a packet of NIC may cost, over one of TCP."""
+"""The most that a packet of a NIC may cost, over a TCP's packet."""
 LENGTHS_MS: Mapping[int, tuple[int, int]] = {2: (100, 250), 512: (300, 450)}
 """By the number of flows: a time when they have settled, and one when there are enough packets."""
 SENDERS = 4
@@ -45,7 +45,7 @@ monitor.interval = "10ms"
 
 
 class Spent(NamedTuple):
-    """What a run had sent and spent at its end."""
+    """The packets that a run had sent at its end, and the time that it had spent."""
 
     packets: int
     """Packets that the senders' ports sent: data, and data sent again."""
@@ -103,7 +103,7 @@ def sent(result: Result) -> tuple[int, int]:
 
 
 def added(short: Sequence[Spent], long: Sequence[Spent]) -> Spent:
-    """Returns what the longer runs sent and spent more: the least of each."""
+    """Returns by how much the longer runs sent and spent more: the minimum of each."""
     return Spent(*(np.min(long, axis=0) - np.min(short, axis=0)).tolist())
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench steps`: how many steps of 1 ms an agent makes per second, compared with what the lab and its channel alone allow.
+"""`dcgym bench steps`: how many steps of 1 ms an agent makes per second, compared with the rate of the lab and its channel alone.
 
 The bare lab has the same network but no traffic and no agent. A C program dumps every qdisc, namespace by namespace, and asks the
 host for a step; a Python loop answers at once. `gymnasium.make` adds traffic, rates that are set and read back, and all of
-Python. Wall times depend on the machine and its load at the time. So whatever is compared runs in turns, and each check is a
+Python. Wall times depend on the machine and its load at the time. So the compared programs run in turns, and each check is a
 ratio of medians. CPU time, which other load affects less, is reported beside it.
 """
 
@@ -77,7 +77,7 @@ class RacerPace:
 
     steps_per_s: float
     python_us: float
-    """CPU time per step of this process; `lab_us` is that of the lab's processes."""
+    """CPU time per step of this process; `lab_us` is the CPU time of the lab's processes."""
     lab_us: float
 
     @property
@@ -194,7 +194,7 @@ def step_checks(found: Mapping[str, RacerPace], costs: Mapping[str, float]) -> I
 
 
 def python_parts(env: Any, actions: Any) -> dict[str, float]:
-    """Returns the CPU time of each part of this process in us per step, while no lab runs: what a step costs besides the
+    """Returns the CPU time of each part of this process in us per step, while no lab runs: the cost of a step without the
     exchange with the lab."""
     own: DataCenterEnv = env.unwrapped
     env.reset(seed=1)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the work of one process: the instructions of its user mode, or its CPU time where they cannot be counted.
 
-A lab's kernel is such a process, and all that its links, switches and queues do is work of its user mode. Many virtual machines
-have no hardware counters; CPU time depends on caches and on other load, so it has to be compared in pairs, many times.
+A lab's kernel is one process, and everything that its links, switches and queues do is work in its user mode. Many virtual
+machines have no hardware counters; CPU time depends on caches and on other load, so it has to be compared in pairs, many times.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The actuators: what an agent may set (actuator.py says what one is). Importing a module here registers its actuator."""
+"""The actuators: the values that an agent may set (actuator.py defines them). Importing a module here registers its actuator."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Quantity:
 
     @property
     def column(self) -> str:
-        """The name in tables, with the unit: kmin_bytes. A rate is told by its unit alone: bps."""
+        """The name in tables, with the unit: kmin_bytes. A rate is named by its unit alone: bps."""
         return self.unit if self.name == "rate" else f"{self.name}_{self.unit}"
 
 
@@ -54,9 +54,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value lies in a netlink attribute, when it is set and when it is read back.
+    """The place of a value in a netlink attribute, when it is set and when it is read back.
 
-    The kernel's number is value x multiplier / divisor, rounded down, at most what the width holds. The way back is rounded up.
+    The kernel's number is value x multiplier / divisor, rounded down, at most the largest number of the width. The way back is
+    rounded up.
     """
 
     quantity: str
@@ -82,7 +83,7 @@ class Attribute:
     nest: int = 0
     """The type of the attribute of the options in which it lies; 0: it lies in the options themselves."""
     index: int = 0
-    """The place of that nest among those of its type, as the kernel sends them, from 0."""
+    """The index of the nest among the nests of its type, in the order in which the kernel sends them, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +97,17 @@ class Actuator:
     ports: Literal["host", "switch"]
     """The ports that have it: the hosts' egresses, or the ports of switches."""
     qdiscs: tuple[str, ...]
-    """The kinds of root qdisc that carry it. A port has one of them, and the request goes to that."""
+    """The kinds of root qdisc that carry it. A port has one of these kinds, and the request goes to its qdisc."""
     quantities: tuple[Quantity, ...]
     bounds: Callable[[Graph, Port, Any], tuple[Bounds, ...]]
-    """(graph, port, keys) -> the bounds of each quantity at that port. Of a class, the port is as if it had only that."""
+    """(graph, port, keys) -> the bounds of each quantity at that port. For a class, the port is as if it had only that class."""
     attributes: Callable[[Graph, Port, Any], tuple[Attribute, ...]]
     """(graph, port, keys) -> the options of the request that sets it. The values themselves may be 0."""
     misses: Callable[[Port], str] = lambda port: ""
-    """(port) -> why a port that could have it has it not, with what to do; empty if it has it. Of a class, as for bounds."""
+    """(port) -> why a port of the right kind lacks it, with the remedy; empty if the port has it. Of a class, as for bounds."""
     of_class: Callable[[Graph, Port, int, Any], tuple[Attribute, ...]] | None = None
-    """(graph, port, class, keys) -> the options of the request that sets it at the class of that number. None: classes have it
-    not. What it sets at a whole port is that of the port's first class."""
+    """(graph, port, class, keys) -> the options of the request that sets it at the class of that number. None: classes do not
+    have it. At a whole port it sets the value of the port's first class."""
     equip: Callable[[Graph, Any], Graph] = lambda graph, keys: graph
     """(graph, keys) -> the same network with the qdiscs that the actuator needs."""
     grounds: tuple[str, ...] = ("lab", "host")

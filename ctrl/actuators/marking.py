@@ -24,7 +24,7 @@ LOWEST_PPM = PPM // 100
 """The lowest Pmax that an agent sets; ACC's templates (SIGCOMM 2021, section 3.3) begin there, too."""
 
 PLACES = (Place("kmin", 0, 4), Place("kmax", 4, 4), Place("pmax", 8, 4, multiplier=1 << 32, divisor=PPM))
-"""The places of the values in the marking of a `port`, and in that of a class."""
+"""The places of the values in the marking of a `port`, and in the marking of a class."""
 
 
 def _bounds(graph: Graph, port: Port, keys: Any) -> tuple[Bounds, ...]:

@@ -5,9 +5,9 @@ agent.actuators is a comma list of actuators, written like agent.observe. A pref
 names such as `s1-*:` chooses the ports; `class:` or a pattern of class names such as `s1-*:rdma:` chooses classes:
 
     marking                         the marking of every switch port that has one
-    s1-*:marking,s2-eth3:marking    that of the ports of s1, and of one of s2
+    s1-*:marking,s2-eth3:marking    the marking of the ports of s1, and of one port of s2
     class:marking                   the marking of every class of switch ports that has one
-    s1-*:rdma:marking               that of the class rdma of the ports of s1
+    s1-*:rdma:marking               the marking of the class rdma of the ports of s1
     rate,marking                    the rates of the hosts, then the marking of the switch ports
 """
 
@@ -51,7 +51,7 @@ class ActuatedPort:
 
     @property
     def sets(self) -> tuple[str, int, str]:
-        """Says what it sets: the port, the class, and the actuator. At a whole port that is the first class."""
+        """Identifies its values: the port, the class, and the actuator. At a whole port that is the first class."""
         return self.port.ifname, self.number or 0, self.actuator.name
 
 
@@ -106,7 +106,7 @@ def _item(text: str, item: str) -> tuple[str, Actuator]:
 
 
 def _rows(item: str, ports_of: str, actuator: Actuator, graph: Graph, agent: Any) -> list[ActuatedPort]:
-    """Returns the rows of one item. A port that a pattern names must have the actuator; of a group, those that have it count."""
+    """Returns the rows of one item. A port that a pattern names must have the actuator; in a group, ports that have it count."""
     keys, hosts = actuators.keys_of(actuator, agent), {host.name for host in graph.hosts}
     found: list[ActuatedPort] = []
     without: list[tuple[bool, str]] = []
@@ -119,7 +119,7 @@ def _rows(item: str, ports_of: str, actuator: Actuator, graph: Graph, agent: Any
         else:
             found.append(ActuatedPort(actuator, place, row.port, actuator.bounds(graph, port, keys), row.number))
     if without and (ports_of not in GROUPS or not found):
-        raise AgentError(min(without, key=lambda each: each[0])[1])  # first of those that could have it
+        raise AgentError(min(without, key=lambda each: each[0])[1])  # first of the ports that could have it
     if not found:
         raise AgentError(f"{KEY}: {item!r}: {nothing_called(ports_of, [row.name for row in graph.rows()])}")
     _check_bounds(found)
@@ -133,12 +133,12 @@ def _check_ground(actuator: Actuator, ground: str) -> None:
 
 
 def of_classes(rows_of: str) -> bool:
-    """Returns whether a group or pattern is one of classes, not of ports."""
+    """Returns whether a group or pattern selects classes, not ports."""
     return rows_of == CLASS or CLASS_MARK in rows_of
 
 
 def nothing_called(rows_of: str, names: Sequence[str]) -> str:
-    """Returns an error's words for a pattern that is the name of no row. `names`: those of all rows."""
+    """Returns an error's words for a pattern that matches no row. `names`: the names of all rows."""
     kind = "class" if of_classes(rows_of) else "port"
     known = [name for name in names if (CLASS_MARK in name) == (kind == "class")]
     if not known:

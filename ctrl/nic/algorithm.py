@@ -20,8 +20,8 @@ from dc_gym.base.spelling import hint
 SCALED = "ns at 100 Gbit/s"
 """The unit of times that scale with the time of a packet on the line (CC_NS_AT_100G)."""
 NIC_PREFIX, NIC_TIMES, NIC_SWITCHES = "nic.", ("cnp_interval",), ("spaced",)
-"""The prefix by which a runner marks what a preset asks of the NIC (CC_NIC), and what it may ask for: times in SCALED, and
-switches of 0 or 1."""
+"""The prefix of the settings that a preset requests of the NIC (CC_NIC), and the settings that it may request: times in SCALED,
+and switches of 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles a user's algorithm, one header, to what `make programs` builds for dc-gym's own: a runner and the NIC's BPF object."""
+"""Compiles a user's algorithm, one header, as `make programs` compiles dc-gym's own: to a runner and the NIC's BPF object."""
 
 from __future__ import annotations
 

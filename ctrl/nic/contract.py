@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds an algorithm to what docs/nic-algorithms.md says of one, as far as its object file and its includes show it."""
+"""Checks an algorithm against the contract of docs/nic-algorithms.md, as far as its object file and its includes show it."""
 
 from __future__ import annotations
 

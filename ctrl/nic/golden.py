@@ -35,7 +35,7 @@ CLOCK_TURN_NS = 2**32
 LONGEST_SILENCE_NS = CLOCK_TURN_NS - 10**6
 """The longest silence in ns.
 
-If less than a timer's period is missing to a full turn, the clock cannot tell it from no silence.
+If less than a timer's period is missing to a full turn, the clock cannot distinguish it from no silence.
 """
 EXTREMES = (0, 1, 2, 255, 65535, 65536, 2**20, 2**30, 2**31 - 1, 2**31, CLOCK_TURN_NS - 2, CLOCK_TURN_NS - 1)
 Q20 = 2**20
@@ -53,7 +53,7 @@ class RunnerDecision:
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """The difference between a whole trace's decisions and those of the reference."""
+    """The difference between a whole trace's decisions and the reference's decisions."""
 
     decisions: int
     rate: float
@@ -192,7 +192,7 @@ class _Path:
 
 
 class _MeasuredPort:
-    """One switch port: its clock, what it has sent, and its queue."""
+    """One switch port: its clock, its sent bytes, and its queue."""
 
     def __init__(self, draw: random.Random) -> None:
         self._draw = draw

@@ -2,9 +2,9 @@
 """The parts of the algorithms' floating-point references. Each algorithm's own is reference.py in its folder.
 
 References are written from the papers' formulas; the integer headers are tested against them. Nothing of the headers' arithmetic
-is in them: rates are shares of the line, windows are packets, timers expire one by one. What the headers define beyond the papers
-is part of a reference by definition, too: DCQCN's alpha has 10 bits, a gradient of TIMELY below 2^-16 counts as none, targets of
-Swift are whole ns, round trips end at 2^30 ns, a clock of 32 bits wraps.
+is in them: rates are shares of the line, windows are packets, timers expire one by one. Rules that the headers define beyond the
+papers are part of a reference, too: DCQCN's alpha has 10 bits, a gradient of TIMELY below 2^-16 counts as none, targets of Swift
+are whole ns, round trips end at 2^30 ns, a clock of 32 bits wraps.
 """
 
 from __future__ import annotations

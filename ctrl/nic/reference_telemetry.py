@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The references of algorithms that read telemetry: what HPCC, PowerTCP and FDCC share.
+"""The references of algorithms that read telemetry: the parts that HPCC, PowerTCP and FDCC share.
 
 Windows are shares of the line rate times the base round trip. Records are whole numbers by definition, and so is the table of
 their rates, which all golden traces share.
@@ -35,12 +35,12 @@ class PortSpan:
     mbps: int
 
     def share(self, count: int, time_ns: int) -> float:
-        """Returns bytes over what the port's line sends in a time."""
+        """Returns bytes divided by the bytes that the port's line sends in a time."""
         return share(count, self.mbps, time_ns)
 
 
 def share(count: int, mbps: int, time_ns: int) -> float:
-    """Returns bytes over what a line sends in a time."""
+    """Returns bytes divided by the bytes that a line sends in a time."""
     return min(MOST, count * 8000 / (mbps * time_ns)) if time_ns else MOST if count else 0.0
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all else stands on: errors, units, keys, registries, files, progress."""
+"""The base of all other packages: errors, units, keys, registries, files, progress."""

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Digests of sources over what they do: a comment, a docstring, layout or the words of an error change none.
+"""Digests of the behaviour of sources: a comment, a docstring, layout or the words of an error change none.
 
-- Python: its tokens without comments, strings that are statements (docstrings), layout, and what `raise` passes to an exception.
-  Annotations count, since dataclasses and the readers of specs act by them.
+- Python: its tokens without comments, strings that are statements (docstrings), layout, and the arguments of an exception in
+  `raise`. Annotations count, since dataclasses and the readers of specs act by them.
 - C: its tokens without comments, as text, so that nothing is included. A directive keeps its line. Linker scripts likewise.
 - Patches: the lines that they add and remove, and in which files. Context and numbers of lines are left out.
 - Files of kbuild: without lines that are comments.
-- TOML, the cards of controllers: without comments and without what a card says to readers alone. All else counts with each byte.
+- TOML, the cards of controllers: without comments and without keys that only readers use. All else counts with each byte.
 
 No parser of Python's own is used, since their trees and tokens differ between versions: every Python finds the same digests.
 
-python -m dc_gym.base.behaviour FILE...   prints them as sha256sum(1) prints its own: `make programs` keeps those of C sources
+python -m dc_gym.base.behaviour FILE...   prints them as sha256sum(1) prints its own: `make programs` keeps the C sources' digests
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dc_gym.base.terminal import say
 __all__ = ["MOST_KEPT", "digest_of_file", "kept_in", "of_python"]
 
 STAND_IN = "\0"
-"""Stands for a string in code, so that what is done to code is not done to it. No source has this character."""
+"""Stands for a string in code, so that changes to code do not reach the string. No source has this character."""
 OPENING, CLOSING = frozenset("([{"), frozenset(")]}")
 QUOTES = frozenset("\"'")
 # Patterns, each compiled when it is first used: a run finds its digests in the cache and uses none.
@@ -40,7 +40,7 @@ TOKEN = (
     r"""(?s)[^\n"'#()\[\]{}\\]+|\"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*\"""|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"""
     r"""|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'|\#[^\n]*|\\\n|\n\s*|."""
 )
-"""A token of Python, or several in one: what lies between strings, brackets, comments and ends of lines."""
+"""A token of Python, or several in one: the text between strings, brackets, comments and ends of lines."""
 ONLY_STRINGS = r"(?:[ rRuUbB]*\0)+ *"
 RAISED = r"raise [\w.]+ *"
 BLANKS = r"[ \t\f\r]+"
@@ -61,7 +61,7 @@ _read: set[Path] = set()
 
 
 def digest_of_file(path: Path) -> str:
-    """Returns the SHA-256 over what a source does, by the rule for its kind. Where there is no rule, its content counts."""
+    """Returns the SHA-256 of a source's behaviour, by the rule for its kind. Where there is no rule, its content counts."""
     kind = path.suffix or path.name
     digest = contents.digest_of_file(path)
     if kind not in _RULES:
@@ -78,8 +78,8 @@ def digest_of_file(path: Path) -> str:
 def kept_in(folder: Path, make_folder: Callable[[Path], Path]) -> Iterator[None]:
     """Keeps in a folder of the user's own the digests that are computed meanwhile, and computes none that are there.
 
-    An entry says which behaviour a content has. A file that others may write is not read, and another version of this module has
-    a file of its own. Where the folder cannot be written, nothing is kept.
+    An entry maps a content's digest to the digest of its behaviour. A file that others may write is not read, and another version
+    of this module has a file of its own. Where the folder cannot be written, nothing is kept.
     """
     path = folder / f"{contents.digest_of_file(Path(__file__))[:16]}.digests"
     if path not in _read:
@@ -108,7 +108,7 @@ def _own_pairs(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def of_python(text: str) -> str:
-    """Returns what Python does: statements with their indentation as a depth, and after them their strings."""
+    """Returns the behaviour of Python source: statements with their indentation as a depth, and after them their strings."""
     code, strings, widths = [], [], [0]
     for width, tokens in _statements(text):
         while width < widths[-1]:
@@ -225,7 +225,7 @@ _RULES: dict[str, Callable[[str], str]] = {
     ".py": of_python,
     ".toml": _card,
 }
-"""How a source is read, by the ending of its name, or by its name if that has none."""
+"""The reader of a source, by the ending of its name, or by its name if that has none."""
 
 
 def main(names: Iterable[str]) -> None:

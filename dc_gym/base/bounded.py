@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files from elsewhere that are read whole: only as many bytes as the policy of their kind allows are taken into memory.
 
-What a file states about its size is compared first, so one that states too much is not read at all.
+The size that a file states is compared first, so a file that states too much is not read at all.
 """
 
 from __future__ import annotations

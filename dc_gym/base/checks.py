@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of a bench: what is required, what was measured, and whether that suffices."""
+"""The checks of a bench: the requirement, the measured value, and the verdict."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def is_listed(folder: Path) -> bool:
 
 
 def check(folder: Path, remedy: str, names: Iterable[str] | None = None) -> None:
-    """Raises MachineError if a file in the folder is not what was made. `names`: only these are checked."""
+    """Raises MachineError if a file in the folder has changed since it was made. `names`: only these are checked."""
     try:
         rows = [line.split("  ", 1) for line in (folder / SUMS).read_text().splitlines()]
         wanted = {name: digest for digest, name in rows}

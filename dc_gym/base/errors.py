@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors that a user can see. Each is one line that says what was tried, with which value, and what to do next."""
+"""The errors that a user can see. Each is one line with three facts: the attempt, the value, and the next step."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ USED_UP: Mapping[int, str] = {
     errno.ENOMEM: "end other programs, or give the machine more memory",
     errno.ENOBUFS: "end other programs, or give the machine more memory",
 }
-"""Errors of what a process or the machine has no more of, whatever the file, and what to do."""
+"""Errors of an exhausted resource of the process or the machine, whatever the file, and the remedy."""
 OF_A_PLACE: Mapping[int, str] = {
     errno.ENOSPC: "free some room",
     errno.EDQUOT: "free some room",
     errno.EIO: "its disk or network failed; try again",
     errno.ENOLCK: "its file system has no locks",
 }
-"""Errors of the file system that a file is on, and what to do or to know."""
+"""Errors of the file system that a file is on, and the remedy or the explanation."""
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -53,7 +53,7 @@ def is_of_machine(error: BaseException) -> TypeGuard[OSError]:
 
 
 def in_words(error: OSError) -> str:
-    """Returns an error of the operating system as one line: the file, what went wrong, and what to do."""
+    """Returns an error of the operating system as one line: the file, the fault, and the remedy."""
     named = error.filename or ("" if error.errno in USED_UP else _file_of(error) or "reading or writing")
     return f"{named}{': ' if named else ''}{with_remedy(error)}"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files and folders that are removed with the process that made them.
 
-They are scratch folders, and single files written whole or not at all. Only dc-gym's own files are ever removed: those with its
+They are scratch folders, and single files written whole or not at all. Only dc-gym's own files are ever removed: files with its
 lock (folder_lock.py).
 """
 
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 FAILED = ".failed"
-"""Ending of the name of a folder with what is left of a run that failed after its traffic."""
+"""Ending of the name of a folder with the records of a run that failed after its traffic."""
 SCRATCH = tuple(
     f"dcgym-{what}-"
     for what in (
@@ -97,7 +97,7 @@ def scratch(parent: Path, prefix: str, name: str = "", *, mode: int = 0o755) -> 
                     discard(path)
                     watch.done = not path.exists()
             finally:
-                held.close()  # the janitor, for which this waits, removes what is left
+                held.close()  # the janitor, for which this waits, removes the rest
 
 
 def put(path: Path, content: bytes) -> Path:
@@ -193,7 +193,7 @@ def in_full(path: Path) -> Path:
 
 @contextlib.contextmanager
 def machine_errors(doing: str, path: Path, other: str = "another --out") -> Iterator[None]:
-    """Turns an OSError inside the context into one line that names what was tried."""
+    """Turns an OSError inside the context into one line that names the attempt."""
     try:
         yield
     except OSError as error:

@@ -2,8 +2,8 @@
 """The ownership of a folder.
 
 A process that works in a folder holds a lock on FOLDER/.lock. A folder without a holder is left over from an ended process. The
-lock is that of flock(2). It ends with the process, however that ends, and flock(1) in the janitor's shell respects it, too. The
-file's content says that it is dc-gym's: many programs have a .lock, and dc-gym may only remove what it made.
+lock is made by flock(2). It ends with the process, however that ends, and flock(1) in the janitor's shell respects it, too. The
+file's content identifies it as dc-gym's: many programs have a .lock, and dc-gym may only remove its own folders.
 """
 
 from __future__ import annotations
@@ -115,8 +115,9 @@ def beginning(parent: Path) -> Iterator[None]:
 
 @contextmanager
 def removing(parent: Path) -> Iterator[bool]:
-    """Keeps `beginning` out of a folder in which this process removes what nobody holds. Yields False if some process begins
-    there right now."""
+    """Keeps `beginning` out of a folder in which this process removes folders that nobody holds. Yields False if some process
+    begins there right now.
+    """
     with _shared_or_alone(parent, fcntl.LOCK_EX) as held:
         yield held
 
@@ -167,7 +168,7 @@ def _withdraw(lock: Path, fd: int) -> None:
 
 
 def _is_locked(fd: int) -> bool:
-    """Returns True if a holder has the lock behind `fd`. Holders lock exclusively; those who only test it do not."""
+    """Returns True if a holder has the lock behind `fd`. Holders lock exclusively; tests of the lock do not."""
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

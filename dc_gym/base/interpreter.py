@@ -29,7 +29,7 @@ def dcgym(*words: str) -> list[str]:
 def import_from(folder: Path, name: str) -> ModuleType:
     """Imports a module or package that lies in this folder. Other modules are not found there afterwards.
 
-    Raises ModuleNotFoundError if the folder has none of that name.
+    Raises ModuleNotFoundError if the folder has no module of that name.
     """
     spec = PathFinder.find_spec(name, [str(folder)])
     if spec is None or spec.loader is None or spec.origin is None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes what a killed run leaves behind, which no `finally` can do.
+"""Removes the files that a killed run leaves behind, which no `finally` can do.
 
-A janitor is a shell that waits for a word on its standard input. A run that ends by itself sends the word. When the run is killed
-(kill -9 too), the pipe closes without the word, and the janitor cleans up: it removes an unfinished folder. A result that the run
-was about to replace gets its name back, or is removed if there is a new one. The janitor acts only on what a dc-gym run claimed
-(folder_lock.py), because it starts to watch before the run has checked what lies there, and that may belong to somebody else. It
-acts only on what nobody holds, because the next run on the same folder may have begun already. It has its own session, so that
-Ctrl-C does not reach it. Forked children of the run neither keep the pipe nor send the word.
+A janitor is a shell that waits for a word on its standard input. A run that is not killed sends the word at its end. When the run
+is killed (kill -9 too), the pipe closes without the word, and the janitor cleans up: it removes an unfinished folder. A result
+that the run was about to replace gets its name back, or is removed if there is a new one. The janitor acts only on folders that a
+dc-gym run claimed (folder_lock.py), because it starts to watch before the run has checked the folder, which may belong to
+somebody else. It acts only on folders that nobody holds, because the next run on the same folder may have begun already. It has
+its own session, so that Ctrl-C does not reach it. Forked children of the run neither keep the pipe nor send the word.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from dc_gym.base.folder_lock import LOCK, MARK
 from dc_gym.base.process_bound import this_process, unshared
 
-# It works in the folder itself, into which it does not go through a link: what its name leads to may change at any time.
+# It works in the folder itself, into which it does not go through a link: its name may lead elsewhere at any time.
 # flock(1) creates the file that it locks, so each lock is read first. The lock goes last, because it shows whose the rest is.
 _SCRIPT = f"""
 read -r word && [ "$word" = done ] && exit 0
@@ -46,7 +46,7 @@ fi
 
 
 class JanitorMessage:
-    """The message to the janitor: `done` says that there is nothing to clean up."""
+    """The message to the janitor: `done` means that there is nothing to clean up."""
 
     def __init__(self) -> None:
         self.done = False
@@ -56,8 +56,8 @@ class JanitorMessage:
 def watching(partial: Path, out: Path | None = None, aside: Path | None = None) -> Iterator[JanitorMessage]:
     """Cleans up if this process dies while the context is open, or if the context ends without `done`.
 
-    It removes `partial`. It renames `aside` to `out` or, if `out` was just finished, removes `aside`. It leaves what is neither
-    claimed nor empty.
+    It removes `partial`. It renames `aside` to `out` or, if `out` was just finished, removes `aside`. It leaves folders that are
+    neither claimed nor empty.
     """
     argv = ["/bin/sh", "-c", _SCRIPT, "dcgym-janitor", *(str(path.absolute()) if path else "" for path in (partial, out, aside))]
     owner, watch, nothing = this_process(), JanitorMessage(), subprocess.DEVNULL

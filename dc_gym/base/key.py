@@ -2,8 +2,8 @@
 """A key of the spec: how its value is written in the file, how it is stored, and which values it may have.
 
 A key is a field of a dataclass, and its metadata hold everything about it. A section of the spec is such a dataclass. So are the
-keys of a kind of topology, workload or marking, which stand beside the kind's function (registry.py); a section holds those that
-the file gives in a field of its own, declared by `own_keys`.
+keys of a kind of topology, workload or marking, which stand beside the kind's function (registry.py); a section holds the keys
+that the file gives in a field of its own, declared by `own_keys`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Kind:
     parse: Callable[[Any], Any]
     write: Callable[[Any], Any]
     unit: str = ""
-    """End of the names of fields that hold such values, such as "_bps". The file's name of a key lacks it."""
+    """The ending of the names of fields with these values, such as "_bps". The file's name of a key lacks it."""
     pattern: str = ""
     """Regular expression of the texts that can be parsed; empty if any text can."""
     parts: int = 1
@@ -158,8 +158,8 @@ def key(
         high: The largest value.
         names: Returns the names that it accepts.
         needed: True if a kind cannot do without it.
-        otherwise: What holds if the key is not given and no single default can be declared.
-        help: What the key means.
+        otherwise: The rule if the key is not given and no single default can be declared.
+        help: The meaning of the key.
         copy: For a PATH: the name of the copy that a result keeps. Without it the name follows from the key's.
 
     `otherwise` and `help` are Markdown whose links are relative to docs/: scripts/reference.py and `dcgym list` show them.
@@ -248,7 +248,7 @@ def entries(tables: list[Any], array: str, cls: type, needed: Mapping[str, str])
         tables: The array as the file has it.
         array: Its name.
         cls: The dataclass of an entry.
-        needed: Maps the required keys to the text on what to give.
+        needed: Maps each required key to a text that describes its value.
     """
     for number, table in enumerate(tables):
         section = f"{array}[{number}]"
@@ -338,7 +338,7 @@ def require_given(section: Any, prefix: str, name: str) -> None:
         name: The key.
 
     Raises:
-        KeyFault: It did not; the text says what to give.
+        KeyFault: It did not; the text names the value to give.
     """
     each = fields_by_key(type(section))[name]
     if missing(section, each.name):
@@ -362,7 +362,7 @@ def missing(section: Any, name: str) -> bool:
 
 
 def fields_by_key(cls: type) -> dict[str, Any]:
-    """Returns the fields of a class that are keys by their names in the file: first its own, then those that it inherits.
+    """Returns the fields of a class that are keys by their names in the file: first its own, then the inherited ones.
 
     With `INHERITED_FIRST` in the class it is the other way round.
     """
@@ -382,7 +382,7 @@ def own_fields(cls: type) -> list[Any]:
 
 
 def all_fields(cls: type) -> dict[str, Any]:
-    """Returns the fields of a section, and after them those that kinds declare for it. Of a name's fields, the first counts."""
+    """Returns the fields of a section, then the fields that kinds declare for it. Of fields with one name, the first counts."""
     found = fields_by_key(cls)
     for holder in own_fields(cls):
         for _, declared in holder.metadata["registry"].keys_by_kind():
@@ -407,7 +407,7 @@ def field_of(section: Any, name: str) -> Any:
 
 
 def values_of(section: Any) -> dict[str, Any]:
-    """Returns the keys of a section that have a value, by their names in the file, those of its kinds included."""
+    """Returns the keys of a section that have a value, by their names in the file, including the keys of its kinds."""
     given = {name: getattr(section, each.name) for name, each in fields_by_key(type(section)).items()}
     own = {name: value for holder in own_fields(type(section)) for name, value in getattr(section, holder.name)}
     return {name: value for name, value in (given | own).items() if value is not None}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Methods: plug-ins of the package. Each is a folder of dc_gym/methods; its module `method` has METHOD, a Method.
 
-The core names no method. It finds the folders, imports their modules `method`, which hold names and texts alone, and calls what a
-Method refers to when a run or a command needs it.
+The core names no method. It finds the folders, imports their modules `method`, which hold names and texts alone, and calls the
+functions that a Method refers to when a run or a command needs them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class MethodPolicy(NamedTuple):
-    """A policy that a method adds to those of controller.policy."""
+    """A policy that a method adds to the values of controller.policy."""
 
     keys: Callable[[], type]
     """Returns the dataclass of its keys of the spec's [controller]."""
@@ -34,7 +34,7 @@ class MethodPolicy(NamedTuple):
 
 
 class MethodReward(NamedTuple):
-    """A reward that a method adds to those of agent.reward: the arguments of dc_gym.run.agent.reward.register."""
+    """A reward that a method adds to the names of agent.reward: the arguments of dc_gym.run.agent.reward.register."""
 
     bounds: tuple[float, float]
     formula: str
@@ -90,7 +90,7 @@ class MethodCurve(NamedTuple):
 
 
 class MethodBench(NamedTuple):
-    """A bench that a method adds to those of `dcgym bench`."""
+    """A bench that a method adds to `dcgym bench`."""
 
     summary: str
     module: str

@@ -30,7 +30,7 @@ DAMAGED = (
 
 
 def load_arrays(path: Path, guide: str) -> dict[str, npt.NDArray[Any]]:
-    """Returns all arrays of an .npz. If it is none, raises AgentError in one line, with `guide` as what to do next."""
+    """Returns all arrays of an .npz. If it is none, raises AgentError in one line, with `guide` as the remedy."""
     try:
         with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as found:
             assert found.zip is not None
@@ -45,7 +45,7 @@ def load_arrays(path: Path, guide: str) -> dict[str, npt.NDArray[Any]]:
 def _require_modest(path: Path, archive: zipfile.ZipFile, file_bytes: int) -> None:
     """Raises an error if the archive states more than MOST_BYTES, unless the file itself has as many: ours are not compressed.
 
-    Python reads what is packed like ours, or by numpy.savez_compressed, up to the stated size; of other kinds it reads all.
+    Python reads members packed like ours, or by numpy.savez_compressed, up to the stated size, and other kinds whole.
     """
     members = archive.infolist()
     if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Places for a command's output files. No existing file is lost unless the user asks for it.
 
-A file identifies itself by a mark in its bytes, which names the command and what the file was made of, or by its content. The
-same command renews what it made of the same inputs. Any other file stays, unless the user gives --force.
+A file identifies itself by a mark in its bytes, which names the command and its inputs, or by its content. The same command
+renews files that it made of the same inputs. Any other file stays, unless the user gives --force.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DIGITS = 16
 
 
 def mark_of(command: str, sources: Iterable[Path | str], place: Path) -> str:
-    """Returns the mark of a file at `place`: the command, and a hash over what it was made of.
+    """Returns the mark of a file at `place`: the command, and a hash over its inputs.
 
     A source is a path, taken relative to `place`, or a name.
     """

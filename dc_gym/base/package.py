@@ -7,4 +7,4 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PROGRAMS = PACKAGE / "bin"
-"""Folder of what `make programs` builds: daemons, tools and BPF objects."""
+"""The folder into which `make programs` builds daemons, tools and BPF objects."""

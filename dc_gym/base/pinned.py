@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders by descriptor: what is done to a pinned folder reaches that folder, whatever its name leads to meanwhile.
+"""Folders by descriptor: an operation on a pinned folder reaches that folder, whatever its name leads to meanwhile.
 
-Somebody else who may write the folder above could put a link in its place. Root would then remove, or give away, what is behind
-the link.
+Somebody else who may write the folder above could put a link in its place. Root would then remove, or give away, the link's
+target.
 """
 
 from __future__ import annotations

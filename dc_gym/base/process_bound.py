@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The things that belong to one process: labs, folders, locks, and the pipes whose end tells that a process is dead.
+"""The things that belong to one process: labs, folders, locks, and the pipes whose end shows that a process is dead.
 
-A fork copies all of a process: its objects, whose clean-up would remove what the parent still uses, and its descriptors, which
-would keep a lock or a pipe after the parent's death. So an owner of something outside of the process keeps `this_process()` and
-asks it before it uses or removes the thing. What is opened `unshared()` is an empty file in a child.
+A fork copies all of a process: its objects, whose clean-up would remove files that the parent still uses, and its descriptors,
+which would keep a lock or a pipe after the parent's death. So an owner of something outside of the process keeps `this_process()`
+and asks it before it uses or removes the thing. A file opened `unshared()` is empty in a child.
 """
 
 from __future__ import annotations

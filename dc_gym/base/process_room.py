@@ -63,7 +63,7 @@ def refused() -> str:
 
 
 def explains(text: str) -> str:
-    """Returns one line if the error of a lab that has ended says that a limit kept a program from starting; otherwise ''.
+    """Returns one line if the error of an ended lab shows that a limit kept a program from starting; otherwise ''.
 
     A program in a lab that lacks memory fails with the same error, so then a limit has to be near.
     """

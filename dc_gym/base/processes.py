@@ -75,8 +75,8 @@ def children(pid: int) -> dict[int, ProcessStat]:
 
 
 def tree_cpu_s(pid: int) -> float:
-    """Returns the CPU time, in s, of a process, its descendants, and those of them that have ended and were waited for. A kernel
-    that does not list the children of a process (CONFIG_PROC_CHILDREN) gives that of the process alone."""
+    """Returns the CPU time, in s, of a process and its descendants, including ended ones that were waited for. A kernel that does
+    not list the children of a process (CONFIG_PROC_CHILDREN) gives the time of the process alone."""
     stat = ProcessStat.of(pid)
     if stat is None:
         return 0.0

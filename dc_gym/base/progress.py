@@ -68,7 +68,7 @@ class Pace:
         """Remaining wall-clock time in seconds."""
 
     def restart(self) -> None:
-        """Forgets what was measured."""
+        """Forgets the measurements."""
         self._start = self.factor = self.eta_s = None
 
     def report(self, now_ns: int, total_ns: int) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connects to a Ray cluster that somebody has started. Sweeps and trainings use only this module for it.
 
-Import this module before anything of Ray's: it sets what Ray reads when it is imported.
+Import this module before anything of Ray's: it sets variables that Ray reads when it is imported.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ GET_TOKEN = f"copy ~/{TOKEN_FILE} from the machine of `ray start --head`"
 def _show_token() -> None:
     """Makes Ray present the user's token.
 
-    If the user has a token, `ray start --head` asks for it, but nodes and drivers that join by address present it only if told
-    to. A cluster without a token does not mind.
+    If the user has a token, `ray start --head` asks for it, but nodes and drivers that join by address present it only on
+    request. A cluster without a token does not mind.
     """
     if "ray" not in sys.modules and _has_token():
         os.environ.setdefault(AUTH_MODE, "token")
@@ -60,8 +60,8 @@ _show_token()
 def protect() -> None:
     """Gives the session that this process starts for itself a token of its own if the user has none.
 
-    Without one, whoever reaches Ray's ports on this machine runs code as the user. A Ray that has been imported already asks for
-    tokens by itself unless the mode is set, and would keep one for ever in a file that others may read.
+    Without a token, anybody who reaches Ray's ports on this machine can run code as the user. A Ray that has been imported
+    already asks for tokens unless the mode is set, and would keep one for ever in a file that others may read.
     """
     if AUTH_MODE not in os.environ:
         os.environ[TOKENS[0]] = secrets.token_hex(32)
@@ -107,7 +107,7 @@ def join(address: str, extra: str, start: str = "ray start --head --include-dash
 
 
 def _why(error: Exception, start: str) -> str:
-    """Explains the refusal of the server at that address, and says what to do."""
+    """Explains the refusal of the server at that address, and names the remedy."""
     words = " ".join(str(error).split())
     if "Version mismatch" in words:  # the message names the Ray and Python versions of both sides
         return f"{words}; all machines need the same Ray and the same Python"

@@ -38,7 +38,7 @@ class Entry:
     keys: type | None = None
     """The dataclass of its keys. The function gets one as its last argument."""
     help: str = ""
-    """Text in Markdown that says what it is, where the function's docstring does not."""
+    """A description in Markdown, where the function's docstring has none."""
 
     @property
     def declared(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Entry:
 
 
 class Registry(MutableMapping[str, Entry]):
-    """The kinds by name: those of its folder, then the others in the order of registration."""
+    """The kinds by name: its folder's kinds, then the others in the order of registration."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Registry(MutableMapping[str, Entry]):
         Args:
             key: The key whose values are its kinds, such as topology.kind.
             error: The class of its errors.
-            arguments: What its functions are called with, before the keys.
+            arguments: The arguments of its functions, before the keys.
             shared: Names of keys of the section that a kind may declare all the same, because it reads them itself.
             together: True if several kinds act in one experiment. A key then has one form in all of them.
         """
@@ -143,7 +143,7 @@ class Registry(MutableMapping[str, Entry]):
     def keys_by_kind(self, first: Collection[str] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yields the kinds, and for each its fields by their names in the file, without those that all kinds have.
 
-        The kinds in `first` come first: who finds there what it looks for imports no file of the others.
+        The kinds in `first` come first: a caller that stops there imports no file of the others.
         """
         for name in sorted(self, key=lambda name: name not in first):
             yield name, {key: each for key, each in self[name].declared.items() if key not in self._shared}

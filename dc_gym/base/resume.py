@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages of a training about resuming: after Ctrl-C, and with --resume.
 
-After Ctrl-C they say what is kept and which command continues. With --resume they say from where it continues.
+After Ctrl-C they name the last checkpoint and the command that continues. With --resume they name the checkpoint to continue
+from.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def command(args: Namespace, *, resume: bool = True) -> str:
 def interrupted(done: str | None, place: Path, again: str) -> str:
     """Returns the message after Ctrl-C.
 
-    `done` is what the checkpoint at `place` holds, such as "iteration 3"; None means that there is none. `again` is the command.
+    `done` names the progress in the checkpoint at `place`, such as "iteration 3"; None means that there is no checkpoint. `again`
+    is the command.
     """
     return f"{done} is kept in {place}; go on with: {again}" if done else f"nothing is kept yet; begin again with: {again}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what was read from a JSON file against its shape, before anybody uses it.
+"""Checks the values of a JSON file against their shape, before anybody uses them.
 
 A shape is one of these:
 
@@ -24,7 +24,7 @@ SHOWN = 40
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A finite number. What a run measures stays far below the default's largest, and arithmetic with it below infinity."""
+    """A finite number. Measurements of a run stay far below the default's largest, and arithmetic with them below infinity."""
 
     least: float = -1e30
     most: float = 1e30
@@ -45,7 +45,7 @@ COUNT = Number(0, 2**63 - 1, whole=True)
 
 
 def fault(value: Any, shape: Any, key: str = "") -> str | None:
-    """Returns the first difference of a value from its shape as "KEY: what is wrong", or None. `key`: the value's own key."""
+    """Returns the first difference of a value from its shape as "KEY: the fault", or None. `key`: the value's own key."""
     if _holds(value, shape):
         return None
     if isinstance(shape, tuple):
@@ -72,7 +72,7 @@ def _fault_of_keys(value: Mapping[str, Any], shape: Mapping[Any, Any], key: str)
 
 
 def _holds(value: Any, shape: Any) -> bool:
-    """Returns True if a value is of a shape without parts, or of one of them. What has parts is to be looked into."""
+    """Returns True if a value has a shape without parts, or one of several. A value with parts must be checked part by part."""
     if isinstance(shape, Number):
         return shape.holds(value)
     if isinstance(shape, tuple):

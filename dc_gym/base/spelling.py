@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One line about an unknown name: the names that may have been meant, otherwise all known names.
 
-First come names that differ only in case, dashes or blanks, then those that begin with what was written, then the most similar.
+First come names that differ only in case, dashes or blanks, then names that begin with the unknown one, then the most similar.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _alike(folded: str, names: list[str]) -> list[str]:
 
 
 def _fold(name: str) -> str:
-    """Removes what is easily mistaken: case, and the characters that join words."""
+    """Removes differences that are easily overlooked: case, and the characters that join words."""
     return name.lower().replace("-", "_").replace(" ", "_")
 
 

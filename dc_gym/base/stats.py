@@ -2,7 +2,7 @@
 """Means over seeds with their 95 % intervals, and paired differences: Student's t, with n stated wherever it is shown.
 
 Runs with the same seed share their random numbers (flow starts, sizes, ports, routes), whatever the controller. Their difference
-is therefore taken seed by seed: what both have in common cancels, which makes the interval narrower.
+is therefore taken seed by seed: their common part cancels, which makes the interval narrower.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 Z_975 = 1.959963984540054
 NOISE = 1e-9  # relative error that floating point may add
 FEWEST = 3
-"""The fewest values whose interval is shown. Of two, Student's t makes 12.7 half distances: wider than any sense."""
+"""The fewest values whose interval is shown. For two values, Student's t gives 12.7 half distances, which is useless."""
 FEW = 5
 """Fewer values than this are shown themselves where their interval contains 0 and none of them is beyond it."""
 T_975 = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139)
@@ -98,7 +98,7 @@ def paired(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate | None:
 def band(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Returns the mean over the first axis and half the width of its 95 % interval.
 
-    NaN counts as no value. One value has no interval (NaN), and that of two reaches from one to the other.
+    NaN counts as no value. One value has no interval (NaN), and the interval of two values reaches from one to the other.
     """
     counts = np.isfinite(values).sum(axis=0)
     filled = np.where(np.isfinite(values), values, 0.0)

@@ -16,7 +16,7 @@ PENDING_KEYS = 1 << 16
 
 
 class Tally:
-    """Counts how often each key was added, and sums what was added with it. Sums of integers below 2^53 are exact."""
+    """Counts how often each key was added, and sums the values added with it. Sums of integers below 2^53 are exact."""
 
     def __init__(self) -> None:
         self._keys, self._counts, self._sums = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints for the user, without passing on control characters.
 
-Texts of manifests, specs and names of files may be somebody else's. Printed raw, they could recolour or erase what the terminal
-shows, or make it answer. A test holds that commands print with this module alone.
+Texts of manifests, specs and names of files may be somebody else's. Printed raw, they could recolour or erase the terminal's
+text, or make the terminal answer. A test holds that commands print with this module alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STANDARD_OUTPUT = "standard output"
 TABLE_WIDTH = 160
 """Width of tables where the output is no terminal."""
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""C0 and C1 without tab and newline, what changes the direction of text, and bytes of names that are not UTF-8."""
+"""C0 and C1 without tab and newline, characters that change the direction of text, and bytes of names that are not UTF-8."""
 
 
 def visible(text: str) -> str:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's list of what may run again: what this user ran, or made, from a path that the user named.
+"""The user's list of code that may run again: code that this user ran, or made, from a path that the user named.
 
-A result holds code, and a training holds pickles. Whoever unpacks, clones or copies one becomes the owner of its files, so
-neither owner nor place says who wrote them. Their content does. The list is a text file in the user's folder for configuration, a
-line for each item: SHA-256, kind, day, name. Only the first two count. A list that is not the caller's alone counts as empty.
+A result holds code, and a training holds pickles. A user who unpacks, clones or copies one becomes the owner of its files, so
+neither owner nor place shows who wrote them. Their content does. The list is a text file in the user's folder for configuration,
+a line for each item: SHA-256, kind, day, name. Only the first two count. A list that is not the caller's alone counts as empty.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Item:
 
 
 class _NoList(Exception):
-    """The list does not count; the text says why."""
+    """The list does not count; the text gives the reason."""
 
 
 _note_shown = False
@@ -108,7 +108,7 @@ def why_missing() -> str:
 def remember(items: Iterable[Item]) -> str | None:
     """Adds items to the list.
 
-    Returns None or, the first time in this process, a line that says why it cannot. What needs the list goes on without it.
+    Returns None or, the first time in this process, a line with the reason why it cannot. The caller goes on without the list.
     """
     global _note_shown
     wanted = missing(items)
@@ -126,7 +126,7 @@ def remember(items: Iterable[Item]) -> str | None:
 
 
 def _add(fd: int, wanted: list[Item]) -> None:
-    """Appends what is missing, in one write. Another process that adds its own waits meanwhile, but not for ever."""
+    """Appends the missing items, in one write. Another process that adds its own waits meanwhile, but not for ever."""
     folder_lock.within(folder_lock.PATIENCE_S, fd, fcntl.LOCK_EX)
     content = _end_of(fd)
     listed = _keys(content)
@@ -139,7 +139,7 @@ def _add(fd: int, wanted: list[Item]) -> None:
 
 
 def _keys(content: bytes) -> set[tuple[str, str]]:
-    """Returns SHA-256 and kind of each line. What is no line of the list matches no item."""
+    """Returns SHA-256 and kind of each line. Any other line matches no item."""
     rows = (line.split(b" ", 2) for line in content.split(b"\n"))
     return {(words[0].decode(errors="replace"), words[1].decode(errors="replace")) for words in rows if len(words) > 1}
 

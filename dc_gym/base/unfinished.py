@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Single files while they are written: NAME.dcgym-RANDOMCHECK.partial.
 
-Nobody can know the name before the file is there. CHECK follows from the rest of the name, so no file of anybody else is taken
+Nobody can predict the name before the file is there. CHECK follows from the rest of the name, so no file of anybody else is taken
 for one of dc-gym's. The writer holds a lock on the file (flock(2)), which ends with the process: a file without one is left over.
 """
 
@@ -48,7 +48,7 @@ def is_left_over(path: Path) -> bool:
 
 
 def remove_left_over(path: Path) -> bool:
-    """Removes such a file, and returns whether it was one."""
+    """Removes an unfinished file, and returns whether it was one."""
     with _left_over(path) as found:
         if found:
             path.unlink(missing_ok=True)

@@ -34,7 +34,7 @@ _SIZE_WORDS = {unit[0].lower() + unit[1:]: unit for unit in ("KiB", "MiB", "GiB"
 Those of rates and times are in small letters; in sizes the B distinguishes bytes from bits.
 """
 _MICRO = str.maketrans("\u00b5\u03bc", "uu")
-_NUMBER = r"([0-9]{1,40}(?:\.[0-9]{1,40})?)"  # longer ones are no quantity, and int() refuses those of thousands of digits
+_NUMBER = r"([0-9]{1,40}(?:\.[0-9]{1,40})?)"  # longer ones are no quantity, and int() refuses thousands of digits
 _QUANTITY = re.compile(_NUMBER + r" ?([^0-9\s].*)")
 _RATE_SLIP = re.compile(r"([kmg]?)(?:bits?|b|)(ps|/s|/sec)?", re.IGNORECASE)
 _SIZE_SLIP = re.compile(r"([kmg]?)(i?)(?:b|bytes?|)", re.IGNORECASE)
@@ -166,7 +166,7 @@ def _unit(word: str, units: dict[str, int]) -> str | None:
 
 
 def _meant(number: str, word: str, units: dict[str, int]) -> str:
-    """Returns why a word is no unit and the right spelling of what it may mean, or '' if no unit is similar."""
+    """Returns why a word is no unit and the right spelling of the most similar unit, or '' if no unit is similar."""
     if units is RATE_UNITS and (rate := _RATE_SLIP.fullmatch(word)):
         prefix = _PREFIXES[rate[1].lower()]
         if "B" in word:
@@ -194,7 +194,7 @@ def _spelled(number: str, scale: int) -> str:
 
 
 def _format(value: int, units: dict[str, int]) -> str:
-    """Returns the shortest exact text. Of two equally short ones it returns the one with the larger unit."""
+    """Returns the shortest exact text. If two are equally short, it returns the text with the larger unit."""
     base = next(iter(units))
     if value < 0:
         raise SpecError(f"{base}: value {value} is negative; give 0 or more")

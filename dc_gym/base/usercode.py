@@ -3,8 +3,8 @@
 
 A file is run once for its content, wherever it lies, so a spec and its result's copy are one plug-in. An error in it becomes one
 line with the file's name and the line number. `blamed` does this where the file is read; the command line does it for everything
-later. For callers from Python, exceptions stay what they are or are the cause of that line. Results keep a copy of what ran
-(folder CODE) and its SHA-256.
+later. For callers from Python, exceptions stay unchanged or are the cause of that line. Results keep a copy of the files that
+ran (folder CODE) and their SHA-256.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from dc_gym.base.terminal import say
 
 CODE = "code"
 MODULE = "dcgym_user_"
-"""How the names of the modules of such files begin."""
+"""The beginning of the names of these files' modules."""
 SUFFIX = ".py"
 LOOK_S, PATIENCE_S = 1.0, 5.0
-"""How often a thread looks whether a call into the user's files returns, and how long such a call lasts before it is told."""
+"""The interval at which a thread looks for a call into the user's files, and the time after which it reports the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def load(path: Path) -> UserFile:
 
 def find_module(name: str, folder: Path | None = None) -> ModuleType:
     """Imports a module of the user by its dotted name. If none of that name is installed, the module or package may be in
-    `folder`. What it imports must be installed, or of that package.
+    `folder`. Modules that it imports must be installed, or belong to that package.
 
     Raises ImportError where there is none. Other errors in it are blamed on it.
     """
@@ -112,7 +112,7 @@ def expect(path: Path, sha256: str) -> None:
 
 
 def shown_as(copies: Mapping[Path, str]) -> None:
-    """Sets the paths by which the user knows copied files, for messages."""
+    """Sets the paths from which the user's files were copied, for messages."""
     _shown.update(copies)
 
 
@@ -130,7 +130,7 @@ def blamed() -> Iterator[None]:
 
 
 def in_words(error: BaseException) -> SpecError | None:
-    """Returns one line, FILE:LINE and what was raised, for an exception or for one that caused it.
+    """Returns one line, FILE:LINE and the error, for an exception or for the exception that caused it.
 
     Returns None if none of them came from the user's files.
     """
@@ -188,7 +188,7 @@ def shown(value: Any) -> str:
 
 
 def source_of(path: Path) -> bytes:
-    """Returns a file's content, that of a loaded one as it was when loaded."""
+    """Returns a file's content; a loaded file's as it was when loaded."""
     return _by_path[path].source if path in _by_path else path.read_bytes()
 
 
@@ -223,7 +223,7 @@ def _words(frame: FrameType, line: int) -> str:
 
 
 def _watch() -> None:
-    """Starts the thread that tells of a call into the user's files that does not return, once in a process."""
+    """Starts the thread that reports a call into the user's files that does not return, once in a process."""
     global _watched_by
     if _watched_by != os.getpid():
         _watched_by = os.getpid()
@@ -241,7 +241,7 @@ def _look_for_ever(thread: int | None) -> None:
         elif not is_told and time.monotonic() > since_s + PATIENCE_S:
             is_told = True
             say(f"dcgym: {place} has not returned for {PATIENCE_S:g} s; Ctrl-C ends it", file=sys.stderr, flush=True)
-        del outer  # a frame keeps all that its function knows
+        del outer  # a frame keeps all objects of its function
 
 
 def _call_of_user(frame: FrameType | None) -> tuple[FrameType | None, str]:

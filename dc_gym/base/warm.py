@@ -103,7 +103,7 @@ class WarmProcess:
             ended.set_result(status)
 
     def _hear_no_more(self) -> None:
-        """It has ended. What it had forked died with it."""
+        """It has ended. Its forks died with it."""
         self.lives = False
         self._loop.remove_reader(self._requests)
         for ended in self._ends.values():

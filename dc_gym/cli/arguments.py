@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types of the command line's arguments: each turns a text into a value or raises ArgumentTypeError with what to write."""
+"""The types of the command line's arguments: each turns a text into a value or raises ArgumentTypeError with the right form."""
 
 from __future__ import annotations
 

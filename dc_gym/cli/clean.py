@@ -2,10 +2,10 @@
 """`dcgym clean`: removes what killed commands left.
 
 A killed command leaves something only if its janitor was killed, too. The command searches the folders that are named and the one
-for temporary files. With --cache it also removes what was downloaded and built.
+for temporary files. With --cache it also removes downloads and builds.
 
-It removes nothing that a living process holds. A cleaner is a function in CLEANERS that removes what belongs to nobody and yields
-a line for each thing. To clean up another kind of leftover, add a cleaner.
+It removes nothing that a living process holds. A cleaner is a function in CLEANERS that removes leftovers of dead processes and
+yields a line for each. To clean up another kind of leftover, add a cleaner.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _put_back(aside: Path) -> Iterator[str]:
 
 
 def _host(_args: Namespace) -> Iterator[str]:
-    """Removes what the host ground owns below /run/dcgym, and its module."""
+    """Removes the host ground's files below /run/dcgym, and its module."""
     yield from state.clean()
 
 

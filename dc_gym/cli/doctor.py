@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym doctor`: what this machine can do, with one line and a remedy for each check, and a lab of one virtual second."""
+"""`dcgym doctor`: checks this machine, with one line and a remedy for each check, and a lab of one virtual second."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SYSTEM = (  # name, programs, their purpose, packages, whether a run needs them
     (IN_LABS, ("bash", "ip", "tc", "nstat", "sysctl", "ethtool"), "dcgym conformance",
      "bash, iproute2, procps and ethtool", False),
 )  # fmt: skip
-KERNEL_LIMITS = (  # name, sysctl, what a network of a thousand hosts can need
+KERNEL_LIMITS = (  # name, sysctl, the need of a network of a thousand hosts
     ("threads", "kernel/threads-max", 16384),
     ("process numbers", "kernel/pid_max", 32768),
     ("terminals", "kernel/pty/max", 2048),
@@ -96,7 +96,7 @@ def _user() -> Iterator[Finding]:
 
 
 def _confinement() -> Iterator[Finding]:
-    """Yields a finding about what confines a lab from outside. The lab kernel confines its programs in any case."""
+    """Yields a finding about the confinement of a lab from outside. The lab kernel confines its programs in any case."""
     abi, name = landlock_abi(), "confinement"
     if abi == 0:
         words = "no Landlock in this kernel: only the lab kernel keeps a lab's programs from this user's files"
@@ -172,7 +172,7 @@ def _programs() -> Iterator[Finding]:
 
 
 def _system() -> Iterator[Finding]:
-    """Yields findings about programs of the distribution. A lab itself needs none of them but Python."""
+    """Yields findings about programs of the distribution. A lab itself needs only Python."""
     for name, programs, purpose, packages, fatal in SYSTEM:
         find = find_program if name == IN_LABS else shutil.which
         missing = [program for program in programs if find(program) is None]

@@ -36,7 +36,7 @@ def stop_at_interrupts() -> None:
 def open_streams() -> None:
     """Opens those standard streams that the caller has closed, with nothing behind them.
 
-    Otherwise the next file to be opened gets their number, and what is printed goes into it.
+    Otherwise the next opened file would get their number, and printed text would go into it.
     """
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)

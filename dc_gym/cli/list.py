@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym list`: the names that a spec can use; for one name, what it is and which keys it reads; what a result's files hold."""
+"""`dcgym list`: the names that a spec can use; for one name, its description and keys; the contents of a result's files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def main(args: Namespace) -> int:
         return 0
     found = [show for known, show in SHOWN if args.what in known()]
     for number, show in enumerate(found):
-        say(end="\n" if number else "")  # a name may be that of a workload and of a marking
+        say(end="\n" if number else "")  # a workload and a marking may have the same name
         show(args.what)
     if not found:
         _show_section(args.what)
@@ -105,7 +105,7 @@ def _known_policies() -> Mapping[str, Entry]:
 
 
 def _known_features() -> dict[str, str]:
-    """Describes each feature: those that are registered, and the values that actuators set."""
+    """Describes each feature: the registered ones, and the values that actuators set."""
     from dc_gym.run.agent import observation
     from dc_gym.run.agent.scene import RATE
 
@@ -164,7 +164,7 @@ def _show_workload(name: str) -> None:
 
 
 def _show_topology(name: str) -> None:
-    """Prints the keys of a kind, for a preset those of its kind, and the keys that all kinds have."""
+    """Prints the keys of a kind, or of a preset's kind, and the keys that all kinds have."""
     params = presets.PRESETS.get(name)
     entry = presets.TOPOLOGIES[name if params is None else str(params.kind)]
     if params is None:
@@ -196,7 +196,7 @@ def _set_by(params: TopologySpec) -> dict[str, str]:
 
 
 def _show_controller(name: str) -> None:
-    """Prints what a controller is and its keys.
+    """Prints a controller's description and its keys.
 
     A TCP has one key. A NIC's algorithm describes its parameters itself, and has [nic].
     """
@@ -214,7 +214,7 @@ def _show_controller(name: str) -> None:
 
 
 def _show_actuator(name: str) -> None:
-    """Prints what an actuator sets, and its keys."""
+    """Prints the values that an actuator sets, and its keys."""
     found = _actuator(name)
     say(f"agent.actuators = {name!r}: {plain(found.help)}; ground {' or '.join(found.grounds)}\n")
     for quantity in found.quantities:
@@ -249,7 +249,7 @@ def _show_section(name: str) -> None:
 
 
 def _show_file(name: str) -> None:
-    """Prints what a file of a result holds, and what each of its columns or keys is."""
+    """Prints the description of a result's file, and of each of its columns or keys."""
     from dc_gym.base.readable import columns
     from dc_gym.results.folder import CONTENTS
 
@@ -291,7 +291,7 @@ def columns_of(file: str) -> list[tuple[str, str]]:
 
 
 def _keys_of(section: str) -> dict[str, Any]:
-    """Returns the keys of a section, those of all kinds included."""
+    """Returns the keys of a section, including the keys of all kinds."""
     from dc_gym.base.key import all_fields
     from dc_gym.spec.experiment import SECTIONS
 

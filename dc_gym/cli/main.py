@@ -43,7 +43,7 @@ Any other OSError is a bug and keeps its traceback.
 TRACEBACK = "DCGYM_TRACEBACK"
 NUMPY_THREADS = "OPENBLAS_NUM_THREADS"
 WITH_THREADS = ("bench", "study", "train")
-"""Commands whose own process may compute with large matrices. So may those of some methods (Method.threads).
+"""Commands whose own process may compute with large matrices. Some methods' commands may, too (Method.threads).
 
 All others use numpy without threads: runs side by side would start one for each CPU each, and where no further thread can be
 started, numpy's library interrupts the process as Ctrl-C does.
@@ -92,7 +92,7 @@ def _has_threads(words: Sequence[str]) -> bool:
 
 
 def _discard_output() -> None:
-    """Lets the interpreter's last flush succeed where what is left cannot be written: it would fail with a traceback."""
+    """Lets the interpreter's last flush succeed where the rest cannot be written: it would fail with a traceback."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -154,8 +154,8 @@ def _reraise_if_asked() -> None:
 
 @atexit.register
 def _spare_the_last_collections() -> None:
-    """Leaves out the interpreter's last collections, which would take a tenth of a second for a run's libraries. Those that torch
-    loads with CUDA print what was not collected, forty lines."""
+    """Leaves out the interpreter's last collections, which would take a tenth of a second for a run's libraries. Libraries that
+    torch loads with CUDA print the objects that were not collected, forty lines."""
     if "torch" not in sys.modules:
         gc.freeze()
 

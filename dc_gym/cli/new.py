@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym new`: writes a commented spec from the answers to three questions. At a terminal it asks what no option answers."""
+"""`dcgym new`: writes a commented spec from the answers to three questions. At a terminal it asks for the missing answers."""
 
 from __future__ import annotations
 
@@ -201,12 +201,12 @@ def _duration_ns(network: str) -> int:
 
 
 def _told_of(section: str) -> str:
-    """Returns what a section holds, from its class."""
+    """Returns the description of a section, from its class."""
     return (SECTIONS[section].__doc__ or "").partition("\n")[0].partition(": ")[2]
 
 
 def _meaning(section: str, name: str, answers: Answers) -> str:
-    """Returns what a key means, from its declaration."""
+    """Returns the meaning of a key, from its declaration."""
     declared = KINDS[answers.traffic].declared.get(name) if section == "workload" else None
     field = declared or field_of_key(f"{section}.{name}" if section else name)
     told = plain(field.metadata["help"])

@@ -384,7 +384,7 @@ def _add_study_places(parser: ArgumentParser) -> None:
 
 
 def _add_study_options(parser: ArgumentParser) -> None:
-    """Adds the options that say how much of a study is run, and where."""
+    """Adds the options that select the runs of a study, and where they run."""
     variant = "run this variant only (may be repeated; default: all)"
     parser.add_argument("--variant", dest="variants", action="append", default=[], metavar="NAME", help=variant)
     parser.add_argument("--seeds", type=arguments.count, metavar="N", help="number of seeds (default: the study's own)")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym plot`: draws a result's figure again, a training's, those of many results, or a metric of many results against a key."""
+"""`dcgym plot`: draws a result's figure again, a training's, many results' figures, or a metric of many results against a key."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def main(args: Namespace) -> int:
-    """Runs the experiment, shows its numbers, and says whether the result is fit."""
+    """Runs the experiment, and prints its numbers and whether the result is fit."""
     from dc_gym.base.progress import choose
     from dc_gym.run.loading import collection_paused
 
@@ -113,7 +113,7 @@ def _goodput(summary: Mapping[str, Any], idle: bool) -> str:
 
 
 def _fairness(summary: Mapping[str, Any]) -> str:
-    """Returns Jain's index and the number of flows that it counts. Older results do not say how many they are."""
+    """Returns Jain's index and the number of flows that it counts. Older results lack the number."""
     from dc_gym.base.readable import number
 
     jain, flows = summary.get("jain"), summary.get("jain_flows")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym schema`: the JSON Schema of specs (draft 2020-12), made from the declarations of the keys, for editors.
 
-It knows names, types, bounds of numbers, and the spelling of quantities. What depends on several keys or on the network, only the
-loader knows. A spec that names plug-ins may have kinds and keys that the schema lacks, unless it was made with these plug-ins.
+It has names, types, bounds of numbers, and the spelling of quantities. Only the loader checks rules on several keys or on the
+network. A spec that names plug-ins may have kinds and keys that the schema lacks, unless it was made with these plug-ins.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PLUGGED: Mapping[str, tuple[str, ...]] = {
     "agent": (),
     "nic": ("tcp",),
 }
-"""The sections to which plug-ins may add keys, and those of their keys to whose names they may add."""
+"""The sections to which plug-ins may add keys, and the keys in them to whose names plug-ins may add."""
 PLUGGED_OF_LINKS = ("marking",)
 """The same of an entry of [[topology.links]]."""
 QUANTITIES = {
@@ -121,7 +121,7 @@ def _table(section: str) -> dict[str, Any]:
 
 
 def _rules(cls: type, holder: Any) -> Iterator[dict[str, Any]]:
-    """Yields for each kind the keys that a table of that kind may have, and those that it needs if no preset gives them."""
+    """Yields for each kind the keys that a table of that kind may have, and the keys that it needs if no preset gives them."""
     registry = holder.metadata["registry"]
     if not _has_kinds(registry):
         yield from _rules_of_names(registry)
@@ -172,7 +172,7 @@ def _has(registry: Any, kinds: Iterable[str]) -> dict[str, Any]:
 
 
 def _items(names: Iterable[str], alone: bool = True) -> str:
-    """Returns the pattern of a list such as "rate,s1-*:marking" of these names; not `alone`: that has one of them."""
+    """Returns the pattern of a list such as "rate,s1-*:marking" of these names; not `alone`: of a list that has one of them."""
     item = rf"\s*([^,]*:)?\s*({'|'.join(names)})\s*"
     return f"^{item}(,{item})*$" if alone else f"(^|,){item}(,|$)"
 

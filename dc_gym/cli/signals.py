@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a command's process takes the signals that end it.
+"""The handling of signals that end a command's process.
 
 Python's import system drops an exception that a signal raises at certain moments of an import ("Exception ignored in ...
 _get_module_lock"). The process would go on, and who sent the signal would wait for ever. So a signal is put off while modules are

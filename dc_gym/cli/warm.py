@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that has imported what a run needs, and forks a process for each run that is asked for (base/warm.py).
+"""A process that has imported the modules of a run, and forks a process for each requested run (base/warm.py).
 
 python -m dc_gym.cli.warm PID FD [MODULE ...]
 
-PID is its parent's, with which it ends; requests come on the socket FD; the modules are imported, too. It runs nothing itself and
-loads no code of users, so whatever a run does to its process ends with that run. A fork copies one thread only, and a lock that
-another one holds would stay locked in the copy. So there is none: `main` ends at once where a library has started a thread, and
-runs then start by themselves.
+PID is the number of its parent, with which it ends; requests come on the socket FD; the modules are imported, too. It runs
+nothing itself and loads no code of users, so whatever a run does to its process ends with that run. A fork copies one thread
+only, and a lock that another one holds would stay locked in the copy. So there is none: `main` ends at once where a library has
+started a thread, and runs then start by themselves.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MODULES = (
 )
 """Modules that a run on the lab imports, with all that these import."""
 ALLOCATOR = "JE_ARROW_MALLOC_CONF"
-"""The settings of an allocator that pyarrow contains and does not use by default. It starts a thread unless told otherwise."""
+"""The settings of an allocator that pyarrow contains and does not use by default. It starts a thread by default."""
 
 
 def main() -> None:
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def load(more: Sequence[str] = ()) -> None:
-    """Imports what a run needs, and reads the files whose digests it checks or names in its manifest."""
+    """Imports the modules of a run, and reads the files whose digests a run checks or names in its manifest."""
     is_ours = ALLOCATOR not in os.environ
     if is_ours:
         os.environ[ALLOCATOR] = "background_thread:false"
@@ -78,7 +78,7 @@ def load(more: Sequence[str] = ()) -> None:
     from dc_gym.run.grounds.ground import check_programs
 
     fingerprint.read_sources()
-    with suppress(TestbedError):  # each run says so itself
+    with suppress(TestbedError):  # each run prints this itself
         build.lookup(build.choose(Quiet()))
         check_programs()
     gc.collect()
@@ -86,12 +86,12 @@ def load(more: Sequence[str] = ()) -> None:
 
 
 def threads() -> int:
-    """Returns the number of threads of this process, those of libraries included."""
+    """Returns the number of threads of this process, including libraries' threads."""
     return len([*Path("/proc/self/task").iterdir()])
 
 
 class Forking:
-    """Forks a process for each request, interrupts it on demand, and says how it ended."""
+    """Forks a process for each request, interrupts it on demand, and reports how it ended."""
 
     def __init__(self, requests: socket.socket) -> None:
         self._requests = requests
@@ -144,7 +144,7 @@ class Forking:
         self._requests.send(ENDED.pack(number, os.waitstatus_to_exitcode(status)))
 
     def _be_run(self, request: dict[str, Any], errors: int) -> NoReturn:
-        """Turns a forked process into that of a run, as `cli/cell.py` is one, and ends it."""
+        """Turns a forked process into the process of a run, as `cli/cell.py` is one, and ends it."""
         code = 1
         try:
             warm = os.getppid()
@@ -167,12 +167,12 @@ def _run(argv: list[str], parent: int) -> int:
     from dc_gym.cli.main import main as dcgym
 
     if (numpy_random := sys.modules.get("numpy.random")) is not None:
-        numpy_random.seed()  # what a plug-in draws without a seed is not equal in every run
+        numpy_random.seed()  # a plug-in's draws without a seed must differ between runs
     sys.argv = ["dcgym", *argv]
     try:
         tie_to_parent(parent)
         return dcgym(argv)
-    except KeyboardInterrupt:  # before or after what `dcgym` itself catches
+    except KeyboardInterrupt:  # before or after the errors that `dcgym` itself catches
         early.stop(signal.SIGINT, None)
         raise
 
@@ -185,9 +185,9 @@ def _code_of(ended: SystemExit) -> int:
 
 
 def end(code: int) -> NoReturn:
-    """Ends the process as multiprocessing ends its forks: what was registered for the end is done, and memory is left as it is.
+    """Ends the process as multiprocessing ends its forks: registered exit functions run, and memory is left as it is.
 
-    The interpreter's own end would touch all of it, and so copy what the fork shares: 45 ms of CPU time.
+    The interpreter's own end would touch all of it, and so copy the pages that the fork shares: 45 ms of CPU time.
     """
     try:
         threading._shutdown()  # type: ignore[attr-defined]

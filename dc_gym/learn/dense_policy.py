@@ -37,8 +37,8 @@ def policy_of(
         env: the environment or the vector of environments, wrapped or not.
         layers: weight [outputs, inputs] and bias [outputs] of each layer, from the observation to the action.
         activation: between the layers: tanh, relu, silu, elu or linear.
-        output: how the last layer's values become an action: "clip" to the action's bounds, or "tanh" within them.
-        provenance: how it was made, such as {"algorithm": "PPO", "seed": 1}.
+        output: the map from the last layer's values to an action: "clip" to the action's bounds, or "tanh" within them.
+        provenance: facts on its training, such as {"algorithm": "PPO", "seed": 1}.
 
     Raises AgentError if the shapes do not fit the environment, or `env` is no environment of dc-gym.
     """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Gymnasium environment: a central agent sets what it may of a datacenter network that runs in a lab, such as hosts' rates.
+"""The Gymnasium environment: a central agent sets values, such as hosts' rates, of a datacenter network that runs in a lab.
 
 A step is exact. At t0 + k x agent.interval of virtual time the queues are read, and the lab stands still until the next action
-arrives. The agent's own computing therefore takes no virtual time; agent.latency declares how long it should take. The reward of
-a step is computed from what was measured after its action.
+arrives. The agent's own computing therefore takes no virtual time; agent.latency declares the time that it should take. The
+reward of a step is computed from measurements after its action.
 
 With ground = "host" the network runs on this machine in real time. A step then ends with the next interval, and info says how
 long it took and how many intervals were missed. docs/environment.md is the data sheet.
@@ -110,9 +110,9 @@ class DataCenterEnv(Limited, Copied, gymnasium.Env[Vector, npt.NDArray[np.floati
 
     Observation: a flat float32 Box with the features of agent.observe, normalised by line rates, buffers and the base round trip;
     `unflatten` returns them by name. Action: a Box with one number for each value of agent.actuators, which agent.action maps to
-    the value between its bounds: for a host's rate, agent.floor and the line rate. One agent sets all, whatever agent.agents says
-    (DataCenterParallelEnv has many). Reward: agent.reward. terminated: every flow has ended. truncated: time.duration is over.
-    info: what was measured, in SI units; the info of the last step also holds `episode_totals`.
+    the value between its bounds: for a host's rate, agent.floor and the line rate. One agent sets all values, whatever
+    agent.agents is (DataCenterParallelEnv has many agents). Reward: agent.reward. terminated: every flow has ended. truncated:
+    time.duration is over. info: the measurements, in SI units; the info of the last step also holds `episode_totals`.
 
     The first reset boots the lab. Later resets keep the network and restart the traffic; `reset(options={"fresh": True})` boots a
     new lab. reset(seed=s) gives the flows of `dcgym run --seed s`, on the routes of the spec's own seed. A reset without a seed
@@ -138,8 +138,9 @@ class DataCenterEnv(Limited, Copied, gymnasium.Env[Vector, npt.NDArray[np.floati
         Args:
             spec: A spec file, a Spec, or a dict of its keys.
             overrides: Texts "key=value" that replace keys.
-            ground: "lab" or "host"; replaces that of the spec.
-            folder: The parent of the network's own folder, which exists as long as the network; None: that for temporary files.
+            ground: "lab" or "host"; replaces the spec's ground.
+            folder: The parent of the network's own folder, which exists as long as the network; None: the folder for temporary
+                files.
             render_mode: "rgb_array", or None.
         """
         self.turn = Turn()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of an environment that Gymnasium expects besides episodes: copies and pickles, the length of an episode, pictures.
 
-The single environment, the vector and those with many agents share it.
+The single environment, the vector and the environments with many agents share it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Pictures:
         if render_mode not in (None, RGB_ARRAY):
             why = f"{render_mode!r} is not supported; give {RGB_ARRAY!r}, or leave it out (`dcgym watch` shows a running lab)"
             raise AgentError(f"render_mode: {why}")
-        from dc_gym.results.figures.last_second import LastSecond  # imports what draws
+        from dc_gym.results.figures.last_second import LastSecond  # imports the drawing libraries
 
         self._step_s = step_s
         self.labs: list[LastSecond] = [LastSecond(step_s) for _ in range(labs)] if render_mode else []

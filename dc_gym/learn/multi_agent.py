@@ -4,8 +4,8 @@
 All agents act from the first step of an episode to its last. `parallel.py` has the PettingZoo form, `rllib/multi_agent.py` the
 RLlib form; both only add the names that those libraries need.
 
-An agent observes what it could know (agent_observation.py). Hosts, and ports, observe equally many values with the same meanings,
-so that one policy can serve all. Switches do so where they have equally many ports.
+An agent observes only values within its reach (agent_observation.py). Hosts, and ports, observe equally many values with the same
+meanings, so that one policy can serve all. Switches do so where they have equally many ports.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Agents(Copied):
             overrides: Texts "key=value" that replace keys.
             agents: "hosts", "switches" or "ports"; None: agent.agents of the spec, or hosts if that is central.
             see: "own" or "path" (agent_observation.py); None: agent.see.
-            reward: "shared" for the network's reward to all, or "own" for that of each agent's View; None: agent.reward_scope.
-            folder: The parent of the network's own folder; None: that for temporary files.
+            reward: "shared" for the network's reward to all, or "own" for each agent's View; None: agent.reward_scope.
+            folder: The parent of the network's own folder; None: the system's folder for temporary files.
             step_info: False leaves infos empty except in steps that begin or end an episode.
         """
         self.turn = Turn()

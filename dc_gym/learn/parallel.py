@@ -35,7 +35,7 @@ class DataCenterParallelEnv(ParallelEnv[str, Vector, Actions]):
 
     Observation: a flat float32 Box; `observation_names` names its elements. Action: a Box with one number for each value that the
     agent sets, which agent.action maps to the value, such as the rate of a host. terminated: every flow of the network has ended.
-    truncated: time.duration is over. Both hold for all agents at once. info: what was measured where the agent acts, and under
+    truncated: time.duration is over. Both hold for all agents at once. info: the measurements where the agent acts, and under
     "network" the info of DataCenterEnv.
     """
 

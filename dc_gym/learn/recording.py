@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps of one lab as arrays. The C library of steps writes them (native/steps.h); frames are views of them.
 
-A recording holds up to BLOCK_STEPS steps and what was before the first of them. It is never written again once it is full: a lab
-goes on in another one. So a frame stays what it was as long as anybody keeps it.
+A recording holds up to BLOCK_STEPS steps and the frame before the first of them. A full recording is never written again: the lab
+goes on in another one. So a frame never changes while anybody keeps it.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Recorder:
     values: int
     """The number of values that are set."""
     by_kernel: bool
-    """True: what is in force in a step is what the kernels enforce at its end. False: what was commanded."""
+    """True: the values in force in a step are the values that the kernels enforce at its end. False: the commanded ones."""
     late: bool
-    """True: what is in force in a step is computed for each step (console.InForce)."""
+    """True: the values in force in a step are computed for each step (console.InForce)."""
 
 
 class Recording:
     """The recorded steps of a part of an episode, as the frames of a block (metrics.py)."""
 
     def __init__(self, recorder: Recorder, first: Frame) -> None:
-        """`first`: what was measured before the first step of this recording."""
+        """`first`: the measurements before the first step of this recording."""
         self.recorder = recorder
         scene, info, values = recorder.scene, recorder.info, recorder.values
         self.rows = np.empty((SLOTS, len(scene.rows), first.cells.shape[1]), np.uint64)
@@ -56,7 +56,7 @@ class Recording:
         self.t_ns[0], self.numbers[0] = first.t_ns, first.step
         self.wanted[0], self.enforced[0] = first.wanted, first.enforced
         self.begins = first.step == 0
-        """True if the first slot is that of the episode's first frame."""
+        """True if the first slot holds the episode's first frame."""
         self.count = 0
         """The number of steps recorded so far."""
 
@@ -68,7 +68,7 @@ class Recording:
         return self.frame(place + 1)
 
     def frame(self, slot: int) -> Frame:
-        """Returns the frame of a slot. Slot 0 is that of the frame before the first step."""
+        """Returns the frame of a slot. Slot 0 holds the frame before the first step."""
         before = max(slot - 1, 0)
         return Frame(
             step=int(self.numbers[slot]),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Gymnasium ids of the environments: `gymnasium.make("dcgym/Dumbbell10m-v0")` after `import dc_gym.learn`.
 
-Each id names a spec. Keyword arguments of make are those of DataCenterEnv, so `overrides=["agent.reward=goodput"]` changes a key.
+Each id names a spec. make passes keyword arguments on to DataCenterEnv, so `overrides=["agent.reward=goodput"]` changes a key.
 `dcgym/Spec-v0` takes any spec: `make("dcgym/Spec-v0", spec="mine.toml")`.
 """
 

@@ -58,7 +58,7 @@ ROOM = 2
 FOREVER_NS = 1 << 62
 SCRATCH = "dcgym-env-"
 SELDOM_NS = 10_000_000
-"""How often flows are sampled if neither observation nor reward needs it: for metrics and for watching."""
+"""The interval of flow samples if neither observation nor reward needs them: for metrics and for watching."""
 
 
 def external(spec: Spec) -> Spec:
@@ -96,7 +96,7 @@ class SteppedNetwork(Protocol):
         """Returns number and time of the next step; raises LabError if there is none."""
 
     def answer(self, code: int) -> None:
-        """Answers the step with what follows it."""
+        """Answers the step with the order that follows it."""
 
 
 class Session:
@@ -173,7 +173,7 @@ class Session:
         return self.collect()
 
     def post_begin(self, seed: int, *, fresh: bool = False) -> None:
-        """Starts what `begin` does; `collect` returns the frame."""
+        """Starts the work of `begin`; `collect` returns the frame."""
         check_seed(seed)
         if self._lab is not None:
             self._owner.require_here("reset")
@@ -186,7 +186,7 @@ class Session:
             self._next(self._lab, experiment, seed)
 
     def step(self, values: npt.NDArray[np.float64]) -> Frame:
-        """Enforces `values` ([values] of the scene) for one interval and returns what was measured at its end."""
+        """Enforces `values` ([values] of the scene) for one interval and returns the measurements at its end."""
         self.post(values)
         return self.collect()
 
@@ -199,7 +199,7 @@ class Session:
         self._lab.answer(GO_ON)
 
     def collect(self) -> Frame:
-        """Waits until the lab stands still again and returns what was measured. If the lab died or hung, raises LabError and
+        """Waits until the lab stands still again and returns the measurements. If the lab died or hung, raises LabError and
         closes the lab."""
         assert self._lab is not None, "post comes first"
         try:
@@ -232,7 +232,7 @@ class Session:
         return (UnfitError if UNFIT in reason else LabError)(f"{reason}\n{error}")
 
     def kill(self) -> None:
-        """Kills the lab, which whoever waits for it then sees."""
+        """Kills the lab. Code that waits for it then gets an error."""
         if self._owner.is_here() and (pid := self.pid) is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps many labs by one call of the C library of steps (native/).
 
-A step of all labs is: the values to set, one call, and arrays of what came of it. Nothing is done lab by lab but what seldom
-happens: a message from a lab, a lab's death, an episode's end, other flows at work, a full recording. Frames and infos are made
-when somebody looks at them.
+A step of all labs is: the values to set, one call, and arrays of results. Only rare events are handled lab by lab: a message from
+a lab, a lab's death, an episode's end, other flows at work, a full recording. Frames and infos are made when somebody reads them.
 
-What the library does not know is computed from frames, lab by lab: rewards such as `jain`, features and rewards of users, and
+Values that the library lacks are computed from frames, lab by lab: rewards such as `jain`, features and rewards of users, and
 commands in force under agent.latency.
 """
 
@@ -40,7 +39,7 @@ from dc_gym.run.agent.totals import EpisodeTotals
 
 Bools = npt.NDArray[np.bool_]
 LOOK_S = 0.1
-"""How often a silent lab is checked, and readers of its state matrix (`dcgym watch`) are served, in s."""
+"""The interval at which a silent lab is checked, and readers of its state matrix (`dcgym watch`) are served, in s."""
 RUN, DIED, OVER, CHANGED = map(int, (Flags.RUN, Flags.DIED, Flags.OVER, Flags.CHANGED))
 
 
@@ -68,7 +67,7 @@ class _Owned:
     arrays: tuple[Any, ...]
     at_work: Bools
     force: InForce | None
-    """Computes what is in force, where commands are in force some time after they were given."""
+    """Computes the values in force, where commands take effect some time after they were given."""
     first_ns: int
 
 
@@ -174,8 +173,8 @@ class LabStepper:
         return [partial(own.block.of, slot - 1) if own and slot else None for own, slot in zip(self._owned, slots, strict=True)]
 
     def step(self, values: Floats, places: Iterable[int] | None = None) -> Steps:
-        """Lets the labs of `places` (None: all) run for one interval with these values in force, [labs, values], and returns what
-        came of it."""
+        """Lets the labs of `places` (None: all) run for one interval with these values in force, [labs, values], and returns the
+        results."""
         self._owner.require_here("step")
         chosen = range(self._count) if places is None else list(places)
         if self._room <= 0:
@@ -215,7 +214,7 @@ class LabStepper:
                 session.close()
 
     def running(self) -> list[int]:
-        """Returns the labs that were told to go on and have not stood still again. Nothing happens to them meanwhile."""
+        """Returns the labs that run on command and have not stood still again. Nothing happens to them meanwhile."""
         self._team.settle()
         going = (self._state == LabState.RUNS) | (self._state == LabState.SAID) | (self._state == LabState.ANSWERS)
         return [int(place) for place in np.flatnonzero(going)]
@@ -234,7 +233,7 @@ class LabStepper:
         return found
 
     def _results(self, flags: int) -> Steps:
-        """Returns the results of the labs that stand still now, after what the library has left to Python."""
+        """Returns the results of the labs that stand still now, after Python has done the library's remaining work."""
         died: dict[int, LabError] = {}
         while flags & RUN:
             self._attend(died)
@@ -287,7 +286,7 @@ class LabStepper:
         }
 
     def _attend(self, died: dict[int, LabError]) -> None:
-        """Hears what labs say besides, and checks them: one that talks for ever hangs, too."""
+        """Reads other messages of labs, and checks the labs: a lab that talks for ever hangs, too."""
         for place in np.flatnonzero((self._state == LabState.RUNS) | (self._state == LabState.SAID)).tolist():
             own, lab = self._records[place], self.sessions[place].lab
             try:
@@ -300,7 +299,7 @@ class LabStepper:
                 self._let_die(place, error, died)
 
     def _bury(self, died: dict[int, LabError]) -> None:
-        """Lets each lab that has closed its channel, or whose agent is gone, say why."""
+        """Reads the reason from each lab that has closed its channel, or whose agent is gone."""
         for place in np.flatnonzero(self._state == LabState.ENDED).tolist():
             try:
                 self.sessions[place].collect()

@@ -13,7 +13,7 @@ from dc_gym.base.process_bound import this_process
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 DOING = {"begin": "reset", "close_extras": "close"}
-"""The word for what a method does, where its name is another one."""
+"""The word for a method's action, where its name is another one."""
 
 
 class Turn:

@@ -43,13 +43,13 @@ Flags = npt.NDArray[Any]
 """An array of bool."""
 InfoMaker = Callable[[], dict[str, Any]]
 RESET_MASK = "reset_mask"
-"""The option of reset that says which labs are reset."""
+"""The option of reset that selects the labs to reset."""
 BATCH_BLANK = BLANK | {f"_{name}": None for name in BLANK}
 """The keys of an info if no lab begins, ends or dies: each metric, and under _name a mask of the labs that have it."""
 
 
 class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any]], npt.NDArray[Any]]):
-    """`num_envs` labs, stepped in one call. Spaces, rewards and infos are those of DataCenterEnv, batched."""
+    """`num_envs` labs, stepped in one call. Spaces, rewards and infos are DataCenterEnv's, batched."""
 
     metadata: dict[str, Any] = RENDERING | {"autoreset_mode": AutoresetMode.NEXT_STEP}
     worked_out = ("sessions", "episodes", "_stepper", "_actions", "_frame_seen", "pictures", "turn")
@@ -76,13 +76,13 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
             num_envs: The number of labs.
             spec: The spec of all labs, or a sequence with one for each.
             overrides: Texts "key=value" for all labs, or a sequence with some for each.
-            folder: The parent of the labs' folders; None: that for temporary files.
+            folder: The parent of the labs' folders; None: the system's folder for temporary files.
             render_mode: "rgb_array", or None.
             step_info: False leaves the info of steps empty, except of those that begin or end an episode: RLlib spends time on
                 each number in an info.
             autoreset_mode: When a lab whose episode is over begins the next one.
             max_episode_steps: Ends episodes earlier than time.duration does.
-            ground: Replaces that of the spec.
+            ground: Replaces the spec's ground.
         """
         self.turn = Turn()
         if num_envs < 1:
@@ -127,7 +127,7 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         """Begins an episode in all labs, or in some.
 
         Args:
-            seed: One number is the seed of lab 0, and the following numbers are those of labs 1, 2, ...; a sequence holds one
+            seed: One number is the seed of lab 0, and the following numbers are the seeds of labs 1, 2, ...; a sequence holds one
                 seed for each lab; None draws the next seeds.
             options: "reset_mask" resets some labs alone; "fresh" boots new ones.
 
@@ -203,7 +203,7 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
     def _with_ends(
         self, stepper: LabStepper, steps: Steps, infos: dict[int, dict[str, Any]]
     ) -> tuple[Batch, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
-        """Returns the results of a step in which episodes ended or began. `infos`: of those that began."""
+        """Returns the results of a step in which episodes ended or began. `infos`: of labs that began."""
         going = [index for index in range(self.num_envs) if index not in infos and index not in steps.died]
         infos = infos | steps.ends
         infos |= {index: _death(error) for index, error in steps.died.items()}
@@ -274,10 +274,10 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
 
     @contextmanager
     def _running(self) -> Iterator[set[int]]:
-        """Yields the set of labs that were told to begin an episode and have not yet answered.
+        """Yields the set of labs that have the command to begin an episode and have not yet answered.
 
-        If an error occurs, these labs and those that the stepper lets run are closed: the next reset boots new ones, and no step
-        is possible before it.
+        If an error occurs, these labs and the labs that the stepper lets run are closed: the next reset boots new ones, and no
+        step is possible before it.
         """
         running: set[int] = set()
         self._under_way = False
@@ -299,7 +299,7 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         return self._begun(begun, running)
 
     def _begin_all(self, seeds: Mapping[int, int], running: set[int], *, fresh: bool = False) -> dict[int, dict[str, Any]]:
-        """Begins episodes with these seeds, by lab. A lab whose last episode was unfit is booted again, and its info says so."""
+        """Begins episodes with these seeds, by lab. A lab whose last episode was unfit is booted again, as its info notes."""
         infos, unfit = self._begin(seeds, running, fresh=fresh)
         for index, error in unfit.items():
             frame = self.sessions[index].begin(seeds[index])
@@ -325,7 +325,7 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         return found, unfit
 
     def _collect(self, places: Sequence[int]) -> list[Frame | LabError]:
-        """Returns the first frames of labs that were told to begin episodes, or how they died. They are set up side by side."""
+        """Returns the first frames of labs that begin episodes, or how they died. They are set up side by side."""
         from concurrent.futures import ThreadPoolExecutor
 
         sessions = [self.sessions[index] for index in places]
@@ -437,7 +437,7 @@ def _specs(
 
 
 def _own_sessions(specs: Sequence[Spec], parent: Path | None) -> tuple[Session, ...]:
-    """Returns a session for each spec. Those of one spec share what is worked out from it."""
+    """Returns a session for each spec. Sessions of one spec share the objects derived from it."""
     first: dict[int, Session] = {}
     found = []
     for spec in specs:

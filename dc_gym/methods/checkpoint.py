@@ -33,10 +33,10 @@ class CheckpointFormat:
     name: str
     version: int
     guide: str
-    """The end of errors: the command that writes such a folder."""
+    """The end of errors: the command that writes a folder of this kind."""
 
     def write(self, folder: Path, depends_on: Mapping[str, Any], arrays: Mapping[str, Any], **facts: Any) -> None:
-        """Writes the checkpoint into a training's folder. `facts`: what it holds beside arrays."""
+        """Writes the checkpoint into a training's folder. `facts`: its contents beside arrays."""
         head = {"format": self.name, "version": self.version, "depends_on": depends_on, **facts}
         path = folder / NAME
         with machine_errors("write", path):

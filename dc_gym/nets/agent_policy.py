@@ -74,7 +74,7 @@ class AgentPolicy(PolicyFile):
     each host."""
     hosts: tuple[str, ...]
     """The values that the elements of the action set, in order (Scene.value_names): hosts, or values of ports. If the policy is
-    for each host, switch or port: those of its training."""
+    for each host, switch or port: the values of its training."""
     activation: str = "tanh"
     output: str = "clip"
     obs_mean: Floats | None = None
@@ -184,7 +184,7 @@ class AgentPolicy(PolicyFile):
 
 
 def _checked_entries(payload: Payload) -> dict[str, Any]:
-    """Returns the payload's entries after checking those that must be there."""
+    """Returns the payload's entries after checking the required ones."""
     entries: dict[str, Any] = {"agents": CENTRAL, "settings": {}} | dict(payload.entries)
     for name, wanted in WANTED.items():
         if not isinstance(entries.get(name), wanted):

@@ -94,7 +94,7 @@ def relu(sums: Integers) -> Integers:
 
 
 def check_activations(layers: Sequence[Sequence[Floats]], inputs: Sequence[float]) -> None:
-    """Raises AgentError if an activation of these layers can exceed what a word holds, for inputs within these bounds."""
+    """Raises AgentError if an activation of these layers can overflow a word, for inputs within these bounds."""
     most = np.asarray(inputs)
     for weight, bias in layers:
         most = np.abs(weight) @ most + np.abs(bias)

@@ -21,7 +21,7 @@ CELLS = 16
 GATE_SHAPES = ((4 * CELLS, 2 * CELLS), (4 * CELLS,))
 """Shapes of the layer's weights [gates, inputs] and biases."""
 MEMORY = 2 * CELLS
-"""How many numbers are stored per flow: outputs, then cells."""
+"""The count of numbers stored per flow: outputs, then cells."""
 Q15 = 1 << 15
 
 

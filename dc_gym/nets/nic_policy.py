@@ -212,6 +212,6 @@ class TablePolicy:
         return acted / Q16, kept / Q16
 
     def integers(self, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
-        """Does what `step` does, in Q16."""
+        """Computes the same as `step`, in Q16."""
         signed = self.words.view(np.int32).astype(np.int64)
         return self._kind.integers(signed[HEAD_WORDS:], int(signed[10]), inputs_q16, memory_q16)

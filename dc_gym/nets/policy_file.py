@@ -3,7 +3,7 @@
 
 A file is an envelope around a payload. The envelope is a manifest: the format's name and version, the kind of the payload, the
 policy's provenance, and a checksum of the whole file. The payload is the policy itself: NicPolicy (integers for a NIC),
-AgentPolicy (a network of floats for an environment's agent), or that of a method.
+AgentPolicy (a network of floats for an environment's agent), or a method's policy.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PolicyFile(ABC):
 
     __slots__ = ()
     OWNER: ClassVar[str]
-    """The place that runs the policy: NIC, AGENT, or that of a method's policy file."""
+    """The place that runs the policy: NIC, AGENT, or the place of a method's policy file."""
 
     @property
     @abstractmethod
@@ -75,8 +75,8 @@ class PolicyFile(ABC):
     @property
     @abstractmethod
     def provenance(self) -> Mapping[str, Any]:
-        """How it was made: for people, and for making it again. `command`, `seed`, `versions` and `fingerprint` (of a training's
-        spec and settings) are there where they are known."""
+        """The origin of the policy, for readers and for repeating the training: `command`, `seed`, `versions` and `fingerprint`
+        (of a training's spec and settings), where they are known."""
 
     @abstractmethod
     def to_payload(self) -> Payload: ...

@@ -31,7 +31,7 @@ class ObliviousTrees:
     KIND: ClassVar[str]
     """The name of the kind of policies."""
     AT_ZERO: ClassVar[tuple[float, ...]]
-    """The value of each input for which the NIC's context stores 0. Their count, a power of two, is that of the inputs."""
+    """The value of each input for which the NIC's context stores 0. Their count, a power of two, is the number of inputs."""
     RANGE: ClassVar[tuple[float, float]]
     """The least and the greatest output."""
 

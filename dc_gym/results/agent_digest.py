@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The digest of what agents did in a run: SHA-256 over their table and over what they have learned (docs/digests.md).
+"""The digest of agents' actions in a run: SHA-256 over their table and their learned states (docs/digests.md).
 
 It is apart from the digest of the records: rewards and learned states depend on numpy, and the records do not contain them.
 """
@@ -38,7 +38,7 @@ def agent_digest(table: Arrays, learned: Arrays) -> str:
 
 
 def read_agents(folder: Path) -> tuple[Arrays, Arrays] | None:
-    """Returns the table of the agents of a result, and what they have learned; None if no agent acted."""
+    """Returns the table of the agents of a result, and their learned states; None if no agent acted."""
     path = folder / PARTS[0]
     if not path.is_file():
         return None
@@ -55,7 +55,7 @@ def agent_digest_of(folder: Path) -> str:
 
 
 def first_agent_difference(a: Path, b: Path) -> str:
-    """Returns in words where the agents of two results first differ: in the table by step, then in what they learned."""
+    """Returns in words where the agents of two results first differ: in the table by step, then in their learned states."""
     both = read_agents(a), read_agents(b)
     if both[0] is None or both[1] is None:
         return f"only {'B' if both[0] is None else 'A'} has {PARTS[0]}"

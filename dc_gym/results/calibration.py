@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration: for each port the requested values, and those read back or measured. It is the manifest's key `calibration`.
+"""Calibration: for each port the requested values, and the values read back or measured. It is the manifest's key `calibration`.
 
-On the lab ground the numbers are what the kernel reports of its cable and qdisc (`how` is "read back"): `dcgym bench links` shows
+On the lab ground the kernel reports the numbers of its cable and qdisc (`how` is "read back"): `dcgym bench links` shows
 that a cable behaves as configured, to the nanosecond. A ground on real time measures rate and delay (`how` is "measured").
 """
 

@@ -42,5 +42,5 @@ def policies(copies: Mapping[str, Path]) -> dict[str, str]:
 
 
 def sha256(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Returns the SHA-256 of those of the files that exist."""
+    """Returns the SHA-256 of each file that exists."""
     return {name: sha256_of(folder / name) for name in names if (folder / name).is_file()}

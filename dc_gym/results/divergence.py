@@ -90,7 +90,7 @@ def _last_instant(tables: Tables) -> int:
 
 
 def values_of(tables: Tables, table: str, row: int) -> dict[str, Value]:
-    """Returns one record by column: integers, and strings as such."""
+    """Returns one record by column: integers and strings."""
     record, names = tables.table(table)[row], tables.names
     return {name: _value(TABLES[table], names, record, name) for name, _ in TABLES[table].digested}
 

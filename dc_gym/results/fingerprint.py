@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment fingerprint: what a digest may depend on besides the spec.
+"""The environment fingerprint: everything on which a digest may depend, besides the spec.
 
 Equal fingerprint and equal spec give equal digests. All Python that makes a plan, runs in the lab or acts for a controller is in
-it, by folders: a test computes what they import. So is numpy's version where its arithmetic acts, and a method where a spec names
-one of its parts. What sources do counts, not their bytes (base/behaviour.py).
+it, by folders: a test computes their imports. So is numpy's version where its arithmetic acts, and a method where a spec names
+one of its parts. The behaviour of sources counts, not their bytes (base/behaviour.py).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ GUEST = (
     "run/grounds/host/*.c",
     "run/result/*.py",
 )
-"""The sources of what runs in the lab, makes its input and reads its output. Plots and the command line are not part of it."""
+"""The sources of programs that run in the lab, make its input or read its output. Plots and the command line are left out."""
 AGENTS = ("run/agent/*.py", "learn/*.py", "learn/native/*.py", "learn/native/*.[ch]")
 """Source files that runs with an agent depend on, besides GUEST."""
 METHOD = ("*.py", "*.npz", "nic/*.h", "nic/*/*.h", "nic/*/*.toml")
@@ -75,7 +75,7 @@ LEFT_OUT = (
     *("base/checks.py", "base/progress.py", "base/readable.py", "base/spelling.py", "base/tensorboard.py"),
     *("base/terminal.py", "results/metrics/names.py", "notebook.py", "results/divergence.py", "results/learning_curve.py"),
 )
-"""Files of these folders that only tell a user something: hints, titles, tables of checks. No record depends on them."""
+"""Files of these folders that only make text for users: hints, titles, tables of checks. No record depends on them."""
 
 
 def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:
@@ -90,7 +90,7 @@ def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:
 
 
 def acting(spec: Spec) -> dict[str, str]:
-    """Returns by name the identities of what acts for the spec's controller: its policy's code, methods, and numpy."""
+    """Returns by name the identities of the code that acts for the spec's controller: its policy's code, methods, and numpy."""
     parts = _acting_parts(spec)
     found = {"agents": _digest(AGENTS)} if "agents" in parts else {}
     found |= {"methods": of_methods(named)} if (named := _methods_in(spec)) else {}
@@ -118,17 +118,17 @@ def _methods_in(spec: Spec) -> tuple[str, ...]:
 
 
 def programs() -> str:
-    """Returns the SHA-256 over what the sources of every run do, by path."""
+    """Returns the SHA-256 over the behaviour of every run's sources, by path."""
     return _digest(GUEST)
 
 
 def agents() -> str:
-    """Returns the SHA-256 over what the sources do that act where there are agents, those of all methods included."""
+    """Returns the SHA-256 over the behaviour of sources that act where there are agents, including all methods' sources."""
     return _digest((*AGENTS, *_of_methods(methods.by_name())))
 
 
 def of_methods(names: Iterable[str]) -> str:
-    """Returns the SHA-256 over what the sources of these methods do that act in a run."""
+    """Returns the SHA-256 over the behaviour of these methods' sources that act in a run."""
     return _digest(_of_methods(names))
 
 
@@ -137,13 +137,13 @@ def _of_methods(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def sources(spec: Spec) -> dict[str, str]:
-    """Returns the SHA-256 over what the sources of a run do, folder by folder, which tells where two fingerprints differ."""
+    """Returns the SHA-256 over the behaviour of a run's sources, by folder, to show where two fingerprints differ."""
     acting = AGENTS if "agents" in _acting_parts(spec) else ()
     return _by_folder(GUEST + acting + _of_methods(_methods_in(spec)))
 
 
 def read_sources() -> None:
-    """Reads the sources of all runs, so that forks of this process know their digests."""
+    """Reads the sources of all runs, so that forks of this process have their digests."""
     programs()
     _digest(AGENTS)
     _by_folder(GUEST)
@@ -163,7 +163,7 @@ def _digest(patterns: Iterable[str]) -> str:
     return _digest_of(tuple(patterns))
 
 
-@cache  # what runs in this process was imported once
+@cache  # this process imports its code once
 def _digest_of(patterns: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     with caches.keeping_behaviour():
@@ -180,7 +180,7 @@ def files(patterns: Iterable[str]) -> list[Path]:
 
 
 def stale() -> str | None:
-    """Returns a source that does something else than that of which the C programs were built, or None.
+    """Returns a source that behaves differently from the source of the built C programs, or None.
 
     `make programs` writes the list.
     """

@@ -9,7 +9,7 @@
         ...                                # the folder is still this process's
 
 With force an older result is called DIR.replaced until the new one is there. If that fails, it gets its name back.
-After a kill between any two steps, the janitor, the next run or `dcgym clean` can repair what is left.
+After a kill between any two steps, the janitor, the next run or `dcgym clean` can repair the folders.
 Only dc-gym's own folders are ever removed: a result is a folder with all of FILES, an unfinished one has dc-gym's lock
 (folder_lock.py).
 """
@@ -50,7 +50,7 @@ __all__ = [
 
 ASIDE = ".replaced"
 FAILURE = "failure.txt"
-"""The file of DIR.failed that says why there is no result."""
+"""The file of DIR.failed with the reason why there is no result."""
 LEARNED = "learned.npz"
 GRAPH = "graph.json"
 COPIES = (MATRIX_COPY, SIZES_COPY, POLICY_COPY, NIC_POLICY_COPY)
@@ -91,7 +91,7 @@ CONTENTS: Mapping[str, str] = {
     "code/": "the Python files of `plugins` and `topology.file`",
     "lab.log": "the lab kernel's console and the output of the programs in it",
 }
-"""All files of a result, and what each holds, in Markdown."""
+"""All files of a result, and the contents of each, in Markdown."""
 PATIENCE_S = 10.0
 
 
@@ -109,7 +109,7 @@ def writing(out: Path, force: bool) -> Iterator[Path]:
         try:
             held = _claim(partial)
         except MachineError:
-            raise  # the janitor removes what this process has made and nobody holds
+            raise  # the janitor removes files that this process has made and nobody holds
         except UsageError:
             watch.done = True  # the folder that is there belongs to somebody else
             raise
@@ -130,7 +130,7 @@ def writing(out: Path, force: bool) -> Iterator[Path]:
 def kept_on_failure(partial: Path) -> Iterator[None]:
     """Renames DIR.partial to DIR.failed if the context raises an error: the traffic is over, and its records are of use.
 
-    The error then says so. A user who interrupts the run wants nothing to be kept.
+    The error then names the folder. A user who interrupts the run wants nothing to be kept.
     """
     owner = this_process()
     try:
@@ -170,9 +170,9 @@ def finish(partial: Path) -> Path:
 
 
 def settle(out: Path) -> None:
-    """Repairs what a killed run left of a replacement: removes the older result if the new one is there, otherwise restores it.
+    """Repairs a replacement that a killed run left: removes the older result if the new one is there, otherwise restores it.
 
-    The caller holds DIR.partial. What is not a result stays where it is.
+    The caller holds DIR.partial. A folder that is not a result stays where it is.
     """
     aside = out.with_name(out.name + ASIDE)
     if is_result(out) and folder_lock.is_ours(out):  # finished; its writer was killed, or is about to end
@@ -225,7 +225,7 @@ def partial_of(out: Path) -> Path:
 
 
 def _claim(partial: Path) -> io.FileIO:
-    """Creates the folder, or takes over what a killed run left of it."""
+    """Creates the folder, or takes over the folder that a killed run left."""
     while True:
         with folder_lock.beginning(partial.parent):
             held = _make_and_take(partial)
@@ -269,7 +269,7 @@ def _make_and_take(partial: Path) -> io.FileIO | None:
 
 
 def _give_up(partial: Path, out: Path, aside: Path, held: io.FileIO) -> None:
-    """Cleans up after a run: restores the older result if there is no new one, then removes what is unfinished."""
+    """Cleans up after a run: restores the older result if there is no new one, then removes the unfinished one."""
     try:
         if folder_lock.holds(held, out):
             (out / LOCK).unlink()

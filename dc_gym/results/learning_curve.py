@@ -68,14 +68,14 @@ class LearningCurve:
     """Titles of columns that mean something else than in other trainings."""
 
     def rows(self) -> list[dict[str, float]]:
-        """Returns a dict for each row, with the numbers that it has: what a tracker of experiments takes."""
+        """Returns a dict for each row, with the numbers that it has, as trackers of experiments take them."""
         named = {self.axis: self.x, **self.columns}
         every = ({name: float(values[row]) for name, values in named.items()} for row in range(len(self.x)))
         return [{name: value for name, value in each.items() if math.isfinite(value)} for each in every]
 
 
 def is_training(folder: Path) -> bool:
-    """Returns whether a folder is that of a training that has reported something."""
+    """Returns whether a folder belongs to a training that has reported something."""
     return any((place / name).is_file() for place in _places(folder) for name in (PROGRESS, CURVE))
 
 
@@ -94,7 +94,7 @@ def read(folder: str | Path) -> LearningCurve:
 
 
 def _kinds() -> Iterator[tuple[str, str, MethodCurve]]:
-    """Yields the commands that train, and for each its table and what it is known by."""
+    """Yields the commands that train, and for each its table and the file that identifies it."""
     yield "dcgym train", PROGRESS, MethodCurve(("iteration", STEPS))
     for name, method in methods.by_name().items():
         if method.curve is not None:

@@ -21,9 +21,9 @@ from dc_gym.results import parquet_pages
 from dc_gym.results.tables import PIECE_ROWS, Names, Piece, Records, TableSchema
 
 PIECE_BYTES = 256_000_000
-"""The most that a row group may take in memory. It is what is read at a time; those of a run have PIECE_ROWS rows."""
+"""The most memory that a row group may take. A reader reads one at a time; the row groups of a run have PIECE_ROWS rows."""
 WHOLE_BYTES, WHOLE_RATIO = 1_000_000_000, 256
-"""The most that a table may take that is read whole: so many bytes, or so many times what its file has."""
+"""The most that a table may take that is read whole: so many bytes, or so many times the bytes of its file."""
 IN_PIECES, AGAIN = "read it in pieces (Result.stored.pieces)", "get the result again"
 _ARROW = {"<i4": pa.int32(), "<i8": pa.int64(), "<u2": pa.uint16(), "<u4": pa.uint32(), "<u8": pa.uint64()}
 
@@ -52,7 +52,7 @@ def write_columns(path: Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
 def check(path: Path, table: TableSchema) -> None:
     """Raises an error unless the file has the documented columns with their types.
 
-    Further columns are those of a later minor version. A file of an older one may lack columns outside the digest.
+    Further columns come from a later minor version. A file of an older one may lack columns outside the digest.
     """
     with _readable(path), pa.OSFile(str(path)) as file:
         opened = pq.ParquetFile(file, pre_buffer=False)

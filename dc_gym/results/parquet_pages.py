@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages of a Parquet file, as their headers state them (parquet.thrift, in Thrift's compact protocol).
 
-The footer states the sizes of columns, but Arrow reserves what each page's own header states. A header that states more than the
-footer, or an encoding that unfolds texts, is that of a file made to fill the memory.
+The footer states the sizes of columns, but Arrow reserves the size that each page's own header states. A header that states more
+than the footer, or an encoding that unfolds texts, is a sign of a file made to fill the memory.
 """
 
 from __future__ import annotations

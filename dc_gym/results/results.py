@@ -60,7 +60,7 @@ __all__ = [
 
 RESULT_VERSION = 1
 UNFIT = "unfit: "
-"""Beginning of a line that says why a result is unfit. By it, whoever started the run distinguishes this end from a failure."""
+"""Beginning of a line with the reason why a result is unfit. By it, a run's caller distinguishes this end from a failure."""
 DERIVED = ("port_metrics", "flow_metrics", "agent")
 """Further tables of a present result. A result of an older version may lack them."""
 DEPTH = 3
@@ -116,7 +116,7 @@ class Result:
 
     @property
     def agent_digest(self) -> str:
-        """The digest of what agents did and learned, computed from the files; '' if no agent acted."""
+        """The digest of agents' actions and learned states, computed from the files; '' if no agent acted."""
         return agent_digest_of(self.path)
 
     @property
@@ -133,7 +133,7 @@ class Result:
 
     @property
     def controller(self) -> dict[str, Any]:
-        """The section `[controller]` of its spec. A policy has its own name, not that of the copy."""
+        """The section `[controller]` of its spec. A policy has its own name, not its copy's."""
         section: dict[str, Any] = dict(self.manifest.get("spec", {}).get("controller", {}))
         policy = section.get("policy")
         if policy == POLICY_COPY:
@@ -236,7 +236,7 @@ def write_result(
     Args:
         partial: The folder of the unfinished result.
         tables: The canonical tables.
-        manifest: What the run depended on.
+        manifest: The run's inputs.
         summary: The metrics.
     """
     digest = write_tables(partial, tables.names, {name: slices(tables.table(name)) for name in TABLES})
@@ -264,7 +264,7 @@ def write_facts(partial: Path, tables: TableSource, manifest: Mapping[str, Any],
     Args:
         partial: The folder of the unfinished result.
         tables: The tables that were written.
-        manifest: What the run depended on; it has the digest already.
+        manifest: The run's inputs; it has the digest already.
         summary: The metrics.
     """
     _write_json(partial / "ports.json", list(tables.ports))

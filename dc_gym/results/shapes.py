@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shapes of a result's JSON files: what their readers rely on. A result of an older version may lack most keys."""
+"""The shapes of a result's JSON files, on which their readers rely. A result of an older version may lack most keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MANIFEST: Shape = {
     "digest_version?": Number(1, 2**31, whole=True),
     "digest": str,
     "agent_digest?": str,
-    "spec?": (SPEC, None, str, NUMBER, bool, [ANY]),  # what runs a spec says itself that it is none
+    "spec?": (SPEC, None, str, NUMBER, bool, [ANY]),  # the loader refuses other values when it runs the spec
     "seed?": COUNT,
     "ground?": str,
     "clock?": str,

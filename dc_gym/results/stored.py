@@ -29,7 +29,7 @@ class StoredTables:
 
     @property
     def nic_flows(self) -> Records:
-        """The table of what the NICs counted; without rows if there is no file of it."""
+        """The table of the NICs' counters; without rows if its file is missing."""
         return self.table("nic_flows")
 
     @property

@@ -20,7 +20,7 @@ from dc_gym.run.grounds.ground import Driver, Ground
 from dc_gym.run.plan.plan import REASON, Plan
 
 KEPT_LOG_LINES, KEPT_LOG_CHARS = 100_000, 32_000_000
-"""The most that is kept of what a ground prints. A program there may print without end."""
+"""The most that is kept of a ground's output. A program there may print without end."""
 
 
 @dataclass(slots=True)

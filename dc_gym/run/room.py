@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The disk space and memory that a run will need, estimated from its spec before anything boots.
 
-A run that is sure to fill the disk is refused. Bytes of records are those of what qmon and tgen write. The trace of queues is
+A run that is sure to fill the disk is refused. Bytes of records are counted as qmon and tgen write them. The trace of queues is
 exact. Samples of flows with a size are a lower bound, because how long such a flow takes is not known. Decisions of NICs are not
-counted. How much a captured port carries is not known either: its file is at most what its link carries in full frames, and only
-warned of.
+counted. The load of a captured port is not known either: its file is at most the capacity of its link in full frames, and
+only warned of.
 """
 
 from __future__ import annotations

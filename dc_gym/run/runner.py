@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs an experiment: spec -> plan -> ground -> tables -> metrics -> manifest -> plot.
 
-All of it but the plot happens in DIR.partial. The folder gets its name when it is complete; then the plot is drawn. Whatever ends
-the run early (an error, Ctrl-C, kill -9) leaves neither processes nor files. Only an error after the traffic leaves something:
+All of it but the plot happens in DIR.partial. The folder gets its name when it is complete; then the plot is drawn. A run that
+ends early (by an error, Ctrl-C, kill -9) leaves neither processes nor files. Only an error after the traffic leaves something:
 DIR.failed.
 
-A lab needs one CPU. What the run needs besides happens on another one meanwhile: the plan is written while the lab boots, and the
+A lab needs one CPU. The run's other work happens on another one meanwhile: the plan is written while the lab boots, and the
 libraries of results and plot (numpy, pyarrow, matplotlib) are loaded while it runs. This module imports none of them.
 """
 

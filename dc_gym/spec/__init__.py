@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The experiment spec (docs/spec.md): one TOML file, read into frozen dataclasses of integers, or a one-line error.
 
-A field of the dataclasses is a key of the file. Its metadata say how the key is written, read and bounded, and what it means
-(base/key.py). A new key is therefore one field: in its section (settings.py, agent.py, nic.py, experiment.py;
-topologies/topology_spec.py and links.py, traffic/workload_spec.py), or in the keys of a kind (base/registry.py). docs/spec.md,
-the JSON Schema and `dcgym list` follow from it. Inside, rates are bit/s, times ns, sizes bytes. Nothing here touches a kernel.
+A field of the dataclasses is a key of the file. Its metadata hold the key's form, bounds and meaning (base/key.py). A new key is
+therefore one field: in its section (settings.py, agent.py, nic.py, experiment.py; topologies/topology_spec.py and links.py,
+traffic/workload_spec.py), or in the keys of a kind (base/registry.py). docs/spec.md, the JSON Schema and `dcgym list` follow from
+it. Inside, rates are bit/s, times ns, sizes bytes. Nothing here touches a kernel.
 """
 
 from dc_gym.spec.agent import EXTERNAL, AgentSpec

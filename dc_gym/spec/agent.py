@@ -139,7 +139,7 @@ class AgentSpec:
 
     def __post_init__(self) -> None:
         check(self, "agent.")
-        selection.parsed(self.sets)  # a mistake is told also where the spec has no agent
+        selection.parsed(self.sets)  # a mistake is reported also where the spec has no agent
         for name in ("see", "reward_scope"):
             if getattr(self, name) is not None and self.agents in (None, CENTRAL):
                 raise KeyFault(

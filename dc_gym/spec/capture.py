@@ -11,7 +11,7 @@ from dc_gym.topologies.graph import Graph
 
 DIRECTIONS = ("both", "out", "in")
 SNAP_BYTES = 128
-"""Bytes that cover all headers of any frame here: the longest are those of a NIC's frame with telemetry, 116."""
+"""Bytes that cover all headers of any frame here: the longest are a NIC's with telemetry, 116."""
 LEAST_SNAP_BYTES, MOST_SNAP_BYTES = 64, 65535
 MOST_PORTS = 256
 """The limit of capd (monitors/capd.c)."""

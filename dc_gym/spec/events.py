@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`[[events]]`: failures and changes while a run goes on (docs/events.md).
 
-An event names a link, a port or the workload, and what becomes of it at a time after t0. `changes` turns the events of links and
+An event names a link, a port or the workload, and its change at a time after t0. `changes` turns the events of links and
 ports into plain data for a network. Those of the workload begin phases,
 which the planning of flows honours (traffic/sections.py).
 """
@@ -52,7 +52,7 @@ ROUTED = ("link", "port")
 """Those to whose state routing may react."""
 NEEDED = ("at",)
 NAMING = ("kind", "distribution")
-"""Keys of the workload whose values say by themselves what they are, in a label."""
+"""Keys of the workload whose values need no name in a label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ def in_order(events: Sequence[EventSpec]) -> list[tuple[int, EventSpec]]:
 def changes(events: Sequence[EventSpec], graph: Graph, scale: int = 1) -> tuple[Change, ...]:
     """Returns the changes of a network that the events make, in the order of their times.
 
-    `scale` divides rates and multiplies delays, as it does those of the topology. Raises KeyFault for what the network lacks.
+    `scale` divides rates and multiplies delays, as in the topology. Raises KeyFault for names that the network lacks.
     """
     state = _State(graph, scale)
     return tuple(change for number, event in in_order(events) for change in state.changes(number, event))
@@ -180,7 +180,7 @@ def changes(events: Sequence[EventSpec], graph: Graph, scale: int = 1) -> tuple[
 def link_changes(words: Sequence[str], graph: Graph, scale: int = 1) -> tuple[Change, ...]:
     """Returns the changes for words such as `s1 h1 down` or `s1-eth3 rate 5Mbit/s delay 1ms`, now.
 
-    Raises KeyFault for what the network lacks, and for words that are not of this form.
+    Raises KeyFault for names that the network lacks, and for words of another form.
     """
     at = next((place for place, word in enumerate(words) if word in (*OF_LINK, *STATES)), len(words))
     names, rest = list(words[:at]), [*words[at:]]
@@ -207,11 +207,11 @@ def _plain(name: str, text: str) -> str | float:
 OF_ONE_PHASE = ("start", "stop", "last_start", "exec")
 """Keys of `[workload]` that a later phase does not take over."""
 SOURCES = ("size", "distribution", "distribution_file")
-"""Keys of which a kind takes one: what a phase gives replaces the others."""
+"""Keys of which a kind takes one: the key that a phase gives replaces the others."""
 
 
 def sections(events: Sequence[EventSpec], workload: WorkloadSpec) -> tuple[Section, ...]:
-    """Returns the phases of the workload: that of the spec, from t0 on, and one for each event that changes it."""
+    """Returns the phases of the workload: the spec's workload, from t0 on, and one phase for each event that changes it."""
     found = [Section(0, workload)]
     for number, event in in_order(events):
         if event.workload is not None:
@@ -223,7 +223,7 @@ def sections(events: Sequence[EventSpec], workload: WorkloadSpec) -> tuple[Secti
 
 
 def _section(place: str, before: WorkloadSpec, table: dict[str, Any]) -> WorkloadSpec:
-    """Returns the section of a phase. Its table has keys that replace those of the phase before; with `kind`, it is all."""
+    """Returns the section of a phase. The keys of its table replace keys of the phase before, or with `kind` the whole phase."""
     kept = {} if "kind" in table else {name: value for name, value in to_plain(before, WorkloadSpec).items() if name not in table}
     dropped = {*OF_ONE_PHASE, *(SOURCES if any(name in table for name in SOURCES) else ())}
     whole = {name: value for name, value in kept.items() if name not in dropped} | table
@@ -352,7 +352,7 @@ def _cables(graph: Graph, link: Sequence[str], section: str) -> list[Cable]:
 
 
 def _ports(graph: Graph, pattern: str, section: str, queues: bool) -> list[Port]:
-    """Returns the ports of a name or pattern; those of switches alone if their queues change."""
+    """Returns the ports of a name or pattern; only switches' ports if their queues change."""
     known = graph.switch_ports() if queues else graph.ports()
     found = [port for port in known if fnmatchcase(port.ifname, pattern)]
     if not found and any(fnmatchcase(port.ifname, pattern) for port in graph.ports()):

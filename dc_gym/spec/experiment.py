@@ -184,7 +184,7 @@ class Spec:
             self._check_capped(self.nic.tcp)
 
     def _why_no_transport(self, transport: str) -> str:
-        """Returns why no flow of the run can use a transport, and what to do; '' if flows can."""
+        """Returns why no flow of the run can use a transport, and the remedy; '' if flows can."""
         name = self.controller.name
         if not self.controller.nic and transport == "rdma":
             return f"needs an algorithm of the NICs, and controller.name is {name!r}; give one such as dcqcn, or leave it out"
@@ -215,7 +215,7 @@ class Spec:
 
     @property
     def rdma(self) -> bool:
-        """True if flows go over RDMA: all, or those that name no other transport."""
+        """True if flows go over RDMA: all, or the flows that name no other transport."""
         return self.controller.nic and self.nic.tcp is None
 
     @property
@@ -230,7 +230,7 @@ class Spec:
 
     @property
     def payload_bytes(self) -> int:
-        """The payload of a full packet over RDMA: `nic.payload`, or what a full frame has room for."""
+        """The payload of a full packet over RDMA: `nic.payload`, or the room of a full frame."""
         room = self.topology.frame_bytes - self.frame_headers_bytes
         return room if self.nic.payload_bytes is None else min(self.nic.payload_bytes, room)
 
@@ -372,7 +372,7 @@ class Spec:
         return sections(self.events, self.workload)
 
     def _why_no_port(self, flow: FlowRequest) -> str:
-        """Returns why a flow cannot go to its port, and what to do; '' if it can."""
+        """Returns why a flow cannot go to its port, and the remedy; '' if it can."""
         if self.rdma and flow.transport == "udp" and flow.dst_port == RDMA_PORT:
             return f"port {RDMA_PORT} is that of the NICs; give another one"
         return ""
@@ -419,7 +419,7 @@ class Spec:
     def to_dict(self, *, copied: bool = False) -> dict[str, Any]:
         """Returns the keys as a file would give them. `from_dict` reads them back.
 
-        Defaults are filled in, and keys without a value are left out. With `copied`, paths are those of the copies that a result
+        Defaults are filled in, and keys without a value are left out. With `copied`, paths lead to the copies that a result
         keeps.
         """
         plain: dict[str, Any] = {}
@@ -474,7 +474,7 @@ SECTIONS: dict[str, type] = {
 
 
 def keys() -> tuple[str, ...]:
-    """Returns every key, dotted, those of registered kinds included, in the order of declaration."""
+    """Returns every key, dotted, including keys of registered kinds, in the order of declaration."""
     return tuple(f"{section}.{name}" if section else name for section, cls in SECTIONS.items() for name in all_fields(cls))
 
 

@@ -32,13 +32,13 @@ SHORT = {
     "topology": ("topology.preset", "topology.kind"),
     "workload": ("workload.kind",),
 }
-"""The keys for which a plain text in place of a whole table may stand. It is the first one, unless another one knows the text."""
+"""The keys for which a plain text may replace a whole table. It is the first key's value, unless it names another's value."""
 POLICY_KEY = "controller.policy"
 PLUGGED = ("topology.kind", "topology.marking", "controller.name", "workload.kind")
 """The keys to whose names a plug-in may add."""
 MANIFEST = "manifest.json"
 VALUE = r"([a-z_.]+): value (\S+) (.+)"
-"""An error about the value of a key, from code that knows it only in the unit in which it is stored."""
+"""An error about the value of a key, from code that has it only in the unit in which it is stored."""
 NOT_WRITTEN = object()
 GRID = ("base", "grid", "cells", "sweep_version")
 """Keys that the file of a sweep has, and no spec."""
@@ -48,7 +48,7 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class RecordedSpec:
-    """The keys of a result's spec that readers of its tables need. No plug-in declares one of them."""
+    """The keys of a result's spec that readers of its tables need. No plug-in declares any of them."""
 
     name: str
     seed: int
@@ -67,10 +67,10 @@ def load(
         overrides: Texts "key=value" that replace keys of the file.
         seed: Replaces `seed`, after the overrides.
         trust: The user trusts the code of a result (result_code.py).
-        say: Told which code of a result runs.
+        say: Called with a line for each code of a result that runs.
 
     Raises:
-        SpecError: In one line: the key, the value as given, and what to do.
+        SpecError: In one line: the key, the value as given, and the remedy.
     """
     source = file_of(path)
     data = _read(source, trust, say)
@@ -363,7 +363,7 @@ def _check_network(spec: Spec, to_run: bool) -> None:
 
 
 def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
-    """Checks the NICs. With `to_run`, also checks what only the algorithm knows, for which it may have to be compiled."""
+    """Checks the NICs. With `to_run`, also checks the algorithm's own rules, for which it may have to be compiled."""
     lines_bps = [graph.cable_of(port).rate_bps for host in graph.hosts for port in graph.ports_of(host.name)]
     if min(lines_bps) < LEAST_LINE_BPS:
         why = f"a host's link has {format_rate(min(lines_bps))}, and NICs need {format_rate(LEAST_LINE_BPS)}; give that or more"
@@ -377,7 +377,7 @@ def _check_nics(spec: Spec, graph: Graph, to_run: bool) -> None:
 
 
 def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
-    """Returns the plain contents of a spec file, or of one for a Mininet file. What a result would run is checked, and said."""
+    """Returns the plain contents of a spec file, or of one for a Mininet file. A result's code is checked and reported."""
     if path.suffix == usercode.SUFFIX:
         return _of_mininet(path)
     try:
@@ -410,7 +410,7 @@ def _of_mininet(path: Path) -> dict[str, Any]:
 
 
 def _of_result(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the spec of a result as it is written now. Earlier ones over RDMA say `transport = "tcp"`, which had no effect."""
+    """Returns the spec of a result as it is written now. Earlier ones over RDMA have `transport = "tcp"`, which had no effect."""
     controller, nic, workload = (data.get(section) for section in ("controller", "nic", "workload"))
     if not isinstance(controller, Mapping) or not isinstance(workload, Mapping) or workload.get("transport") != "tcp":
         return data
@@ -456,7 +456,7 @@ def _put_all(data: dict[str, Any], overrides: Iterable[str], source: str, base: 
 def _override(text: str) -> tuple[str, Any]:
     """Returns key and value of "key=value".
 
-    A value is what TOML reads (a list too), otherwise the bare text. A table is accepted only for keys that are tables.
+    A value is a TOML value (a list too), otherwise the bare text. A table is accepted only for keys that are tables.
     """
     key, equals, raw = text.partition("=")
     key, raw = key.strip(), raw.strip()

@@ -33,7 +33,7 @@ MOST_QUEUED = 256
 
 
 def tcps() -> tuple[str, ...]:
-    """Returns the TCPs that a NIC may cap: those that do not read marks themselves."""
+    """Returns the TCPs that a NIC may cap: TCPs that do not read marks themselves."""
     known = [each for name in controllers.names() if (each := controllers.find(name))]
     return tuple(each.name for each in known if not each.nic and not each.ecn)
 

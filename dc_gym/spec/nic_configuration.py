@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what a spec asks of its NIC's algorithm (`[nic]`: preset, parameters, policy, tcp) against what the algorithm has."""
+"""Checks a spec's settings of its NIC's algorithm (`[nic]`: preset, parameters, policy, tcp) against the algorithm's own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NicConfiguration:
     policy: NicPolicy | None
     """The policy file. None if the algorithm reads none."""
     native: Path | None
-    """The native object that runs in place of the BPF object. None if BPF runs."""
+    """The native object that runs instead of the BPF object. None if BPF runs."""
 
 
 def configure(spec: Spec, line_bps: int, folder: Path) -> NicConfiguration:

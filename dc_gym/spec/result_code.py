@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spec of a result as something that runs: its code and its programs, checked before anything of them is run.
+"""The code and the programs of a result's spec, checked before any of them is run.
 
 A result may come from anybody. Its spec runs only files of the result itself, with the content that its manifest recorded. It
-runs only what the user's list has (dc_gym/base/trusted.py), or what the user trusts.
+runs only files on the user's list (dc_gym/base/trusted.py), or files that the user trusts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Action:
     """Something that a spec runs."""
 
     line: str
-    """One line that says what it does, for the user to see."""
+    """One line that describes it, for the user to see."""
     items: tuple[Item, ...]
     """The items that the user's list must have for it."""
 
@@ -54,16 +54,17 @@ def code_of(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def require_no_code(source: str, spec: Mapping[str, Any]) -> None:
-    """Raises SpecError if the plain contents of a result's spec name code, for those who only read the result."""
+    """Raises SpecError if the plain contents of a result's spec name code, for callers that only read the result."""
     for key, name in code_of(spec):
         raise SpecError(f"{source}: {key}: value {name!r} is code, which reading a result does not run; run the result again")
 
 
 def require_safe(source: Path, manifest: Mapping[str, Any], *, trust: bool = False) -> list[str]:
-    """Checks what the spec of the result whose manifest is `source` would run, and makes sure that nothing else is run later.
+    """Checks the code that a result's spec would run, and makes sure that nothing else is run later. `source` is its manifest.
 
-    Returns what will run, a line for each, for the user to see. Raises SpecError if a file is not one of the result's own or was
-    changed. Raises UsageError if the user's list lacks something and `trust` is False. With `trust`, the list has it afterwards.
+    Returns the items that will run, a line for each, for the user to see. Raises SpecError if a file is not one of the result's
+    own or was changed. Raises UsageError if the user's list lacks something and `trust` is False. With `trust`, the list has it
+    afterwards.
     """
     folder, spec, recorded = source.absolute().parent, manifest.get("spec"), _recorded(manifest)
     if not isinstance(spec, Mapping):

@@ -38,7 +38,7 @@ EVENT_LOOP = ("on", "off")
 ACCECN = "3"
 """net.ipv4.tcp_ecn by which a host asks for accurate ECN and grants it."""
 NO_UNREACHABLE = {"net/ipv4/icmp_ratelimit": str(24 * 3600 * 1000)}
-"""A host says nothing about packets for which it has no socket: the first answer comes after so many ms.
+"""A host does not answer packets for which it has no socket: the first answer comes after so many ms.
 
 Packets of a NIC still arrive when the NICs have ended. Switches with several paths have no rule for answers, which have no ports,
 and a run in which they lose frames is unfit.
@@ -142,7 +142,7 @@ class ControllerSpec:
 
     @property
     def telemetry(self) -> bool:
-        """True if the controller reads what switch ports write into packets."""
+        """True if the controller reads the telemetry that switch ports write into packets."""
         return self.controller.telemetry
 
     @property

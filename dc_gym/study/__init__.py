@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Studies: named sets of runs, compared with what a source says (`dcgym study`, docs/studies.md).
+"""Studies: named sets of runs, compared with the statements of a source (`dcgym study`, docs/studies.md).
 
 A *variant* is a name and changes to a base spec. A *study* has variants, seeds, measures, claims and a figure. A *measure* turns
 a result into a number or a track. A *claim* is a statement of a source with its criteria. A *finding* is a verdict and its cause.
 
-- model.py: Study and Variant; evidence.py: Measure, and what was measured; claims.py, findings.py: claims, verdicts, causes;
+- model.py: Study and Variant; evidence.py: Measure, and measured values; claims.py, findings.py: claims, verdicts, causes;
 - collect.py, trained.py, trainings.py: how rows are made: runs of specs, of trained policies, of a function;
-- table.py, identity.py, carry.py: evidence as text, what it depends on, and whether it still holds;
+- table.py, identity.py, carry.py: evidence as text, its inputs, and whether it still holds;
 - series.py, drawing.py, page.py, score.py: figures, pages, the score;
 - find.py, command.py: studies by name, and the command.
 """

@@ -66,7 +66,7 @@ class Criterion:
 class Claim:
     text: str
     source: str
-    """Where the source makes the claim; of a claim of ours: "ours", or "ours: " and what it follows from."""
+    """Where the source makes the claim; of a claim of ours: "ours", or "ours: " and its source."""
     criteria: tuple[Criterion, ...]
     """The criteria, which must all hold."""
     setup: str = ""
@@ -130,12 +130,12 @@ def _absent(names: Sequence[str], evidence: Evidence) -> str:
 
 
 def below(first: str, second: str, measure: Measure, factor: float = 1.0) -> Criterion:
-    """Returns the criterion that the measure of `first` is below `factor` times that of `second`."""
+    """Returns the criterion that the measure of `first` is below `factor` times the measure of `second`."""
     return _compared(f"{measure.title} of {first} below {_that(second, factor)}", first, second, measure, factor, sign=1)
 
 
 def above(first: str, second: str, measure: Measure, factor: float = 1.0) -> Criterion:
-    """Returns the criterion that the measure of `first` is above `factor` times that of `second`."""
+    """Returns the criterion that the measure of `first` is above `factor` times the measure of `second`."""
     return _compared(f"{measure.title} of {first} above {_that(second, factor)}", first, second, measure, factor, sign=-1)
 
 
@@ -145,7 +145,7 @@ def _that(name: str, factor: float) -> str:
 
 def _compared(words: str, first: str, second: str, measure: Measure, factor: float, sign: int) -> Criterion:
     """Returns the criterion that `sign` times the difference of `factor` times the second value and the first is above 0."""
-    has_order = sign * (1 - factor) >= 0  # below half of it is below it; below twice of it says nothing of the order
+    has_order = sign * (1 - factor) >= 0  # below half of it is below it; below twice of it leaves the order open
 
     def judge(evidence: Evidence) -> Outcome:
         a, b, said = _both(first, second, measure, evidence)
@@ -185,7 +185,7 @@ def _tie(first: Values, second: Values) -> bool:
 
 
 def alike(first: str, second: str, measure: Measure, within: float) -> tuple[Criterion]:
-    """Returns the criterion that the measure of `first` is that of `second`, within a share of it."""
+    """Returns the criterion that the measure of `first` equals the measure of `second`, within a share of it."""
 
     def judge(evidence: Evidence) -> Outcome:
         a, b, said = _both(first, second, measure, evidence)
@@ -233,7 +233,7 @@ def between(name: str, measure: Measure, low: float, high: float) -> Criterion:
 
 
 def bounded(holds: bool | None, measured: str, sure: bool | None = None) -> Outcome:
-    """Returns the outcome of a statement that holds or not; None: nothing can be said. One seed that breaks a bound decides."""
+    """Returns the outcome of a statement that holds or not; None: it is undecided. One seed that breaks a bound decides."""
     if holds is None:
         return Outcome(Verdict.NOT_TESTED, measured)
     return Outcome(Verdict.SAME if holds else Verdict.OPPOSITE, measured, sure=not holds if sure is None else sure)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the specs of a study's variants, one run a variant and seed, and measures them.
 
-All variants have the same traffic for a seed. Runs are a sweep in OUT/RUNS/runs, which resumes where it was stopped; those of
-`--length full` are in OUT/RUNS-full/runs, those of the host ground in OUT/RUNS-host/runs.
+All variants have the same traffic for a seed. Runs are a sweep in OUT/RUNS/runs, which resumes where it was stopped; runs of
+`--length full` are in OUT/RUNS-full/runs, runs of the host ground in OUT/RUNS-host/runs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SpecRuns:
 
 
 def collector(study: Study) -> Collect:
-    """Returns what makes a study's rows."""
+    """Returns the maker of a study's rows."""
     return study.collect or SpecRuns()
 
 
@@ -73,7 +73,7 @@ def repeated(point: Point, place: Path, options: StudyOptions, progress: Progres
 def sample_of(
     study: Study, variants: Sequence[Variant], found: Mapping[tuple[str, int], Result], options: StudyOptions
 ) -> Sample | None:
-    """Returns the run that stands for the study when it is carried over: that of the shortest variant with the first seed."""
+    """Returns the run that stands for the study when it is carried over: the shortest variant with the first seed."""
     if not variants:
         return None
     seed = min(seed for _, seed in found)
@@ -107,7 +107,7 @@ def run_all(
 ) -> dict[str, Result]:
     """Makes the missing results, and returns all of them by the points' names. Raises TestbedError if a run failed.
 
-    `name` and `keys` are those of the sweep, whose folder lies in `place`.
+    `name` and `keys` belong to the sweep, whose folder lies in `place`.
     """
     out = in_full(place / FOLDER)
     if options.address is None:
@@ -152,7 +152,7 @@ def spec_of(study: Study, variant: Variant, options: StudyOptions, seed: int) ->
 
 
 def measured(study: Study, variant: Variant, found: Mapping[int, Result]) -> VariantEvidence:
-    """Returns what a variant's results say, by measure and seed. Values that are not finite are left out."""
+    """Returns the values of a variant's results, by measure and seed. Values that are not finite are left out."""
     values = {seed: study.measure(result, **variant.given) for seed, result in found.items()}
     tracks: dict[int, Track] = {}
     if study.track:
@@ -167,7 +167,7 @@ def by_measure(values: Mapping[int, Mapping[str, float]]) -> dict[str, dict[int,
 
 
 def shortfall(study: Study, variants: Sequence[Variant], options: StudyOptions) -> Shortfall:
-    """Returns what the command made shorter than the study's own length."""
+    """Returns the parts that the command made shorter than the study's own length."""
     own = [str(study.keys(each, options.full)["time.duration"]) for each in variants]
     longest, asked = max(own, key=parse_time_ns), options.duration
     shorter = asked is not None and parse_time_ns(asked, "--duration") < parse_time_ns(longest)

@@ -47,7 +47,7 @@ COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What a command of `dcgym study` works with."""
+    """The arguments and folders of a `dcgym study` command."""
 
     library: Library
     args: Namespace
@@ -96,7 +96,7 @@ class Desk:
         return self.library.chosen(study.of) if study.of else [study]
 
     def told(self, study: Study, tables: Sequence[Table], old: str = "") -> Report:
-        """Returns what the page of a study shows, from the tables of its parts."""
+        """Returns the contents of a study's page, from the tables of its parts."""
         evidence = table.merged(list(zip(self.parts(study), tables, strict=True))) if study.of else None
         return page.report(study, replace(tables[0], study=study.name), self.library.causes(study), evidence, old)
 
@@ -164,7 +164,7 @@ def _stored(desk: Desk, study: Study, options: StudyOptions) -> Table:
 
 
 def _reports(desk: Desk, studies: Sequence[Study]) -> tuple[list[Report], list[str]]:
-    """Returns what the pages of all studies show that have evidence, and the names of the others."""
+    """Returns the contents of the pages of all studies that have evidence, and the names of the others."""
     full = getattr(desk.args, "length", "default") == "full"
     today, lineage = identity.environment(), identity.read_lineage(desk.evidence)
     found, missing = [], []

@@ -75,7 +75,7 @@ def dots(evidence: Evidence, column: Measure, title: str) -> Figure:
 
 
 def dot_panels(evidence: Evidence, columns: Sequence[Measure], title: str) -> Figure:
-    """Draws quantities side by side like `dots`, with the same contestants: those that have the first one."""
+    """Draws quantities side by side like `dots`, with the same contestants: the contestants that have the first quantity."""
     variants = [each for each in evidence.variants.values() if each.numbers.get(columns[0].name)]
     with kit.style({"axes.grid.axis": "both"}):
         canvas = kit.new_figure((0.75 if len(columns) == 1 else 1.2) * WIDTH, 1.0 + 0.36 * len(variants))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a study found: the values of each variant over seeds, and how they changed over time and over a training."""
+"""The evidence of a study: the values of each variant over seeds, and their course over time and over a training."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class VariantEvidence:
-    """What was measured of one variant."""
+    """The measured values of one variant."""
 
     name: str
     label: str
@@ -69,7 +69,7 @@ class Shortfall:
         return ", ".join(filter(None, (self.runs, self.trainings, self.seeds)))
 
     def facts(self) -> list[tuple[str, str]]:
-        """Returns the row for a study's page that says what is shorter; no row if nothing is."""
+        """Returns the row for a study's page that names the shorter parts; no row if there are none."""
         return [("Shorter", f"{self}: {_JUDGED}")] if str(self) else []
 
 
@@ -88,7 +88,7 @@ class Evidence:
 
     variants: Mapping[str, VariantEvidence]
     paper_steps: int = 0
-    """Number of steps that the paper trained; 0 if it does not say, or if there is nothing to train."""
+    """Number of steps that the paper trained; 0 if the paper gives none, or if there is nothing to train."""
     shortfall: Shortfall = Shortfall()
 
     @staticmethod
@@ -113,7 +113,7 @@ def with_variants(evidence: Evidence, more: Iterable[VariantEvidence]) -> Eviden
 
 
 def of_seeds(compute: Callable[..., float], *values: Mapping[int, float]) -> dict[int, float]:
-    """Returns what follows from several values of a seed, for each seed that has all of them."""
+    """Returns the value computed from several values of a seed, for each seed that has all of them."""
     seeds = [seed for seed in values[0] if all(seed in each for each in values)]
     return {seed: compute(*(each[seed] for each in values)) for seed in seeds}
 

@@ -42,7 +42,7 @@ class Library:
         return list(dict.fromkeys(name.partition("/")[0] for name in self.names()))
 
     def title(self, group: str) -> str:
-        """Returns the first line of what a group's folder says of itself."""
+        """Returns the first line of the docstring of a group's folder."""
         file = next(path for name, path in self.names().items() if name.startswith(f"{group}/"))
         text = ast.get_docstring(ast.parse(file.with_name("__init__.py").read_text()))
         return (text or group).splitlines()[0]

@@ -27,7 +27,7 @@ TEXTS = ("hypothesis", "experiment", "showed", "note")
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What is known about why a verdict is as it is."""
+    """The known cause of a verdict."""
 
     hypothesis: str = ""
     experiment: str = ""
@@ -86,6 +86,6 @@ def require_claims(file: Path, study: str, causes: Mapping[str, Cause], claims: 
 
 
 def finding(judged: Judged, causes: Mapping[str, Cause]) -> Finding:
-    """Returns a verdict with its cause, if what is known is about such a verdict."""
+    """Returns a verdict with its cause, if the known cause is about that verdict."""
     cause = causes.get(judged.claim.title)
     return Finding(judged, cause if cause and cause.of_success is (judged.verdict is Verdict.SAME) else None)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a study's evidence depends on: the environment's fingerprint, its specs, and what measures them.
+"""The inputs of a study's evidence: the environment's fingerprint, its specs, and the functions that measure them.
 
 A claim's bounds, a figure's style and a message are not in it. An environment stands for another one if a study's sample run had
-equal digests in both (carry.py): such pairs are in the lineage, EVIDENCE/lineage.tsv.
+equal digests in both (carry.py): these pairs are in the lineage, EVIDENCE/lineage.tsv.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ LINEAGE = "lineage.tsv"
 GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 """Instructions that read a name of the module; others with names read attributes."""
 OWN_CODE = ("dc_gym.benchmarks.", "dc_gym.study.", "dc_gym.methods.", "dc_gym.results.figures.timeline", "own.")
-"""Modules whose functions are part of what measures. Others are in the environment's fingerprint."""
+"""Modules whose functions are part of the measuring code. Others are in the environment's fingerprint."""
 OPTIONS = {"full": "full", "cases": "all_cases"}
 OPTIONS |= {name: name for name in ("variants", "seeds", "steps", "duration", "algorithms", "preset")}
 OPTIONS |= {"set": "overrides", "ground": "ground"}
-"""The fields of StudyOptions that change what is run, by their names in a table's head."""
+"""The fields of StudyOptions that change the runs, by their names in a table's head."""
 
 
 def environment() -> dict[str, str]:
@@ -61,7 +61,7 @@ def _open_vswitch() -> openvswitch.OpenVSwitch | None:
 
 
 def told(options: StudyOptions) -> dict[str, Any]:
-    """Returns the options that change what is run, as a table's head has them."""
+    """Returns the options that change the runs, as a table's head has them."""
     return {name: list(given) if isinstance(given := getattr(options, key), tuple) else given for name, key in OPTIONS.items()}
 
 
@@ -73,13 +73,13 @@ def asked(told: Mapping[str, Any]) -> StudyOptions:
 
 
 def of_runs(study: Study) -> str:
-    """Returns the identity of a study's specs: base, variants, the files that they read, and what collects them."""
+    """Returns the identity of a study's specs: base, variants, the files that they read, and their maker."""
     rows = [study.base, [(each.name, each.values, each.full, each.by_seed, each.given) for each in study.variants]]
     return _digest([*rows, study.files, study.collect, type(study.collect)])
 
 
 def of_measures(study: Study) -> str:
-    """Returns the identity of what a study's functions do that measure a result, with the functions that they call."""
+    """Returns the identity of the behaviour of a study's measuring functions, with the functions that they call."""
     return _digest([study.measure, study.track])
 
 
@@ -90,7 +90,7 @@ def _digest(value: Any) -> str:
 
 
 def _told(value: Any, code: dict[str, Any]) -> Any:
-    """Returns what stands for a value in JSON. The behaviour of functions goes into `code`, by name."""
+    """Returns the JSON form of a value. The behaviour of functions goes into `code`, by name."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Measure):
@@ -117,7 +117,7 @@ def _told(value: Any, code: dict[str, Any]) -> Any:
 
 
 def _of_code(value: Any, code: dict[str, Any]) -> str:
-    """Returns the name of a function or a class, after adding to `code` what it does and what it reads, if that is OWN_CODE."""
+    """Returns the name of a function or a class. First adds its behaviour, and the values it reads, to `code` if in OWN_CODE."""
     value = inspect.unwrap(value)
     name = _name(value)
     if name in code or not name.startswith(OWN_CODE) or (source := _source(value)) is None:
@@ -130,7 +130,7 @@ def _of_code(value: Any, code: dict[str, Any]) -> str:
 
 
 def _is_of(value: Any) -> bool:
-    """Returns whether a value that a function reads may be part of what it does: a function, or data."""
+    """Returns whether a value that a function reads may be part of its behaviour: a function, or data."""
     data = (bool, int, float, str, tuple, list, set, frozenset, Mapping, np.ndarray, PurePath, functools.partial)
     return callable(value) or isinstance(value, data) or (is_dataclass(value) and not isinstance(value, type))
 
@@ -142,7 +142,7 @@ def _name(value: Any) -> str:
 
 @cache
 def _source(value: Any) -> str | None:
-    """Returns what a function or a class does; None of a generated function, such as a dataclass's `__repr__`."""
+    """Returns the behaviour of a function or a class; None for a generated function, such as a dataclass's `__repr__`."""
     try:
         return behaviour.of_python(inspect.cleandoc("\n" + inspect.getsource(value)))
     except OSError:
@@ -150,7 +150,7 @@ def _source(value: Any) -> str | None:
 
 
 def _read_by(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields what a function, or the methods of a class, read of their module and of modules that it names, by name."""
+    """Yields, by name, the values that a function, or a class's methods, read of their module and of modules that it names."""
     functions = [value] if isinstance(value, types.FunctionType) else [each for each in vars(value).values() if callable(each)]
     for each in functions:
         if not isinstance(each, types.FunctionType):
@@ -210,7 +210,7 @@ def why_old(study: Study, table: Table, today: Mapping[str, str], lineage: Linea
 
 
 def why_changed(study: Study, table: Table) -> str:
-    """Returns what has changed of the study since its evidence was made; empty if nothing has."""
+    """Returns the inputs of the study that have changed since its evidence was made; empty if none has."""
     if table.measures != of_measures(study):
         return "what measures has changed: `dcgym study run` measures the same runs again"
     return "its specs have changed" if table.runs != of_runs(study) else ""

@@ -53,7 +53,7 @@ def numbers(result: Result) -> dict[str, float]:
 
 
 def track(result: Result, bins: int = BINS, names: Sequence[str] = ()) -> Track:
-    """Returns the quantities over time: those of `names`, or all."""
+    """Returns the quantities over time: the ones in `names`, or all."""
     series = timeline.load_series(result, bins)
     width_s = 2 * series.t_s[0]
     times, switch, host = longest_queues(result)
@@ -78,7 +78,7 @@ def track(result: Result, bins: int = BINS, names: Sequence[str] = ()) -> Track:
 
 
 def longest_queues(result: Result) -> tuple[Floats, Floats, Floats]:
-    """Returns, for each sample of all queues: its time (ns), the longest queue of a switch port, and that of a host port."""
+    """Returns, for each sample of all queues: its time (ns), the longest queue of a switch port, and of a host port."""
     records, ports = result.records("queues"), result.ports
     backlog = records["backlog_bytes"].reshape(-1, len(ports)).astype(np.float64)
     times = records["t_ns"].reshape(-1, len(ports))[:, 0].astype(np.float64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A study: variants of a base spec, run with the same seeds, measured alike, compared with what a source says.
+"""A study: variants of a base spec, run with the same seeds, measured alike, compared with the statements of a source.
 
 A study is one file with a STUDY, found by lying in its folder (benchmarks/studies/GROUP/NAME.py), or anywhere as FILE.py. Its
 evidence is a table (table.py), from which pages, verdicts and figures are made. Text about causes is in findings.toml beside it.
@@ -32,7 +32,7 @@ Files = Mapping[str, "str | NicPolicy"]
 
 @dataclass(frozen=True, slots=True)
 class StudyOptions:
-    """How much is run, and where."""
+    """The amount of runs, and the place where they run."""
 
     out: Path
     """Folder of the group's runs and pages."""
@@ -71,7 +71,7 @@ class StudyOptions:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One row of a study: changes of the base spec, a style, and what the source printed."""
+    """One row of a study: changes of the base spec, a style, and the values that the source printed."""
 
     name: str
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Variant:
     full: Mapping[str, Any] = field(default_factory=dict)
     """The keys that `--length full` changes; None takes a key away."""
     by_seed: Mapping[str, str] = field(default_factory=dict)
-    """Keys whose values depend on the seed, which stands in them as `{seed}`, also in those that `full` changes."""
+    """Keys whose values depend on the seed, which stands in them as `{seed}`, also in the keys that `full` changes."""
     extra: bool = False
     """True for a variant that runs only with `--cases all`."""
     short: bool = False
@@ -92,9 +92,9 @@ class Variant:
     given: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the study's `measure` for this variant."""
     tracks: int | None = None
-    """Number of seeds whose tracks are kept: those that the figure draws. None: all."""
+    """Number of seeds whose tracks are kept, for the figure. None: all."""
     fixed: Sequence[str] = ()
-    """Keys that `--set` changes in other variants alone, such as those of a shared buffer that this one does not have."""
+    """Keys that `--set` changes in other variants alone, such as keys of a shared buffer that this one does not have."""
 
     def keys(self, full: bool) -> dict[str, Any]:
         """Returns the keys of the spec, at the source's own length if `full`. Values of `by_seed` have `{seed}` in them."""
@@ -107,8 +107,7 @@ class Variant:
         over_time: Mapping[int, Track] | None = None,
         learning: Mapping[int, Track] | None = None,
     ) -> VariantEvidence:
-        """Returns what was measured of it (values by measure and seed, tracks by seed), with its style and what the source
-        printed."""
+        """Returns its measured values (by measure and seed, tracks by seed), with its style and the source's printed values."""
         return VariantEvidence(
             self.name, self.label or self.name, self.color, numbers, over_time or {}, learning or {}, self.paper
         )
@@ -116,7 +115,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a study's runs gave."""
+    """The evidence that a study's runs gave."""
 
     evidence: Evidence
     sample: Sample | None = None
@@ -124,15 +123,15 @@ class Collected:
 
 
 class Collect(Protocol):
-    """How a study's rows are made."""
+    """The maker of a study's rows."""
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
-        """Makes what is missing, and returns the evidence."""
+        """Makes missing rows, and returns the evidence."""
 
 
 @runtime_checkable
 class Repeats(Collect, Protocol):
-    """How rows are made whose runs have a sample."""
+    """The maker of rows whose runs have a sample."""
 
     def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
         """Makes a sample's run anew in `options.out`, and returns the digest of its records."""
@@ -157,16 +156,16 @@ class Study:
     base: Mapping[str, Any] = field(default_factory=dict)
     """Dotted keys of the spec that all variants share."""
     measure: Callable[..., dict[str, float]] = _no_measures
-    """Returns the values of a Result, by measure. Keyword arguments are those of `Variant.given`."""
+    """Returns the values of a Result, by measure. Keyword arguments are as for `Variant.given`."""
     track: Callable[..., Track] | None = None
     """Returns quantities of a Result over time; arguments as for `measure`."""
     claims: Sequence[Claim] = ()
     identities: Sequence[Criterion] = ()
-    """What must hold in any correct run, such as that PFC drops nothing. Tests judge it; the score does not count it."""
+    """A statement that holds in any correct run, such as that PFC drops nothing. Tests judge it; the score does not count it."""
     draw: Callable[[Evidence], Figure] | None = None
     """Draws the figure. None: dots of the first measure."""
     facts: Facts | Callable[[StudyOptions], Facts] = ()
-    """How it was run: rows of the page. The docstring of its file is there, too."""
+    """Facts on its runs: rows of the page. The docstring of its file is there, too."""
     notes: Sequence[str] | Callable[[Evidence], Sequence[str]] = ()
     files: Files | Callable[[Sequence[int]], Files] = field(default_factory=dict)
     """Files that the specs read, with their contents; a function gets the seeds."""
@@ -176,7 +175,7 @@ class Study:
     runs: str = ""
     """Folder of its runs, which studies of a group share where they have equal variants; empty: the study's own name."""
     collect: Collect | None = None
-    """How rows are made. None: a run of the spec for each variant and seed (collect.py)."""
+    """The maker of rows. None: a run of the spec for each variant and seed (collect.py)."""
     of: Sequence[str] = ()
     """Studies whose evidence it reads, by name; they are run before it. Its own rows are then made by `derive` alone."""
     trains: bool = False
@@ -205,7 +204,7 @@ class Study:
         return {**self.base, **variant.keys(full)}
 
     def chosen(self, options: StudyOptions) -> list[Variant]:
-        """Returns the variants that the options ask for. Raises UsageError if one of them is unknown."""
+        """Returns the variants that the options ask for. Raises UsageError if a variant is unknown."""
         names = [each.name for each in self.variants]
         for name in options.variants:
             if name not in names:
@@ -216,7 +215,7 @@ class Study:
 
     @property
     def told(self) -> list[str]:
-        """The paragraphs of its file's docstring: what the source does, and what is done here."""
+        """The paragraphs of its file's docstring: the source's experiment, and ours."""
         text = (sys.modules[self.module].__doc__ or "") if self.module else ""
         return [" ".join(each.split()) for each in text.split("\n\n") if each]
 

@@ -26,7 +26,7 @@ FIGURE, TABLE, CLAIMS, PAGE = "figure.png", "table.csv", "claims.json", "index.h
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a study's page shows."""
+    """The contents of a study's page."""
 
     study: Study
     table: Table
@@ -45,13 +45,13 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """How many counted claims have each verdict; empty if none is counted."""
+        """The number of counted claims with each verdict; empty if none is counted."""
         verdicts = [each.verdict for each in self.findings if each.claim.counted]
         return ", ".join(f"{verdicts.count(each)} {each}" for each in reversed(Verdict) if each in verdicts)
 
 
 def report(study: Study, table: Table, causes: Mapping[str, Cause], evidence: Evidence | None = None, old: str = "") -> Report:
-    """Returns what a study's page shows, from its table or, if it reads others', from what `evidence` has.
+    """Returns the contents of a study's page, from its table or, if it reads other studies' tables, from `evidence`.
 
     `causes`: by the claims' titles. `old`: why the evidence is not of today; empty if it is.
     """

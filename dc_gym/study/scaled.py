@@ -72,8 +72,8 @@ def variant(
     """Returns a variant that is slowed down by SCALE, and not at all with `--length full`.
 
     Args:
-        controller: its controller; None: that of its policy.
-        length: the length of a run at 100 Gbit/s; `full`: that with `--length full`, as `full_network` is its network then.
+        controller: its controller; None: its policy's.
+        length: the length of a run at 100 Gbit/s; `full`: the length with `--length full`, when `full_network` is its network.
         own: more dotted keys of the spec.
         told: other fields of the variant.
     """

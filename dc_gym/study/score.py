@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The score of sources' claims, and of the numbers that they print beside what was measured.
+"""The score of sources' claims, and of the numbers that they print beside the measured ones.
 
 It counts the claims of the sources on their own set-ups; claims of ours, and set-ups of ours, are findings that it leaves out.
 """
@@ -40,7 +40,7 @@ class Printed:
 
     @property
     def factor(self) -> float:
-        """By how much they differ: 1 if they are equal, infinite if one of them alone is 0 or the signs differ."""
+        """The factor by which they differ: 1 if they are equal, infinite if only one is 0 or the signs differ."""
         if self.printed == self.measured:
             return 1.0
         ratio = self.measured / self.printed if self.printed else 0.0
@@ -63,7 +63,7 @@ def shares(numbers: Sequence[Printed]) -> list[str]:
 
 
 def show(reports: Sequence[Report], missing: Sequence[str]) -> None:
-    """Prints the counts by group, and names what is old and what is missing."""
+    """Prints the counts by group, and names old and missing evidence."""
     console = terminal.wide_console()
     titles = (*map(str, reversed(Verdict)), "cause shown", "old", "printed numbers", "within 10 %", "1.5 x", "3 x")
     table = Shown("group", *(Column(title, justify="right") for title in titles), show_edge=False, pad_edge=False)

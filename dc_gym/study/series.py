@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 3.7, 3.3, 0.9
 LETTERS_AN_INCH, HANDLE_LETTERS = 14, 7
-"""How many letters of a legend stand on an inch, and the room of a handle with the space beside it."""
+"""The number of a legend's letters on an inch, and the room of a handle with the space beside it."""
 DECADES = 30
 """A quantity that varies by more than this factor gets a logarithmic axis, which is linear below `LEAST` to include 0."""
 LEAST = 1e-2

@@ -40,7 +40,7 @@ LONG = ("study", "variant", "seed", "measure", "value", "fingerprint")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a file of evidence says."""
+    """The contents of a file of evidence."""
 
     study: str
     fingerprint: str
@@ -48,10 +48,10 @@ class Table:
     runs: str
     """Identity of the specs (identity.py)."""
     measures: str
-    """Identity of what measures them."""
+    """Identity of the code that measures them."""
     environment: Mapping[str, str]
     options: Mapping[str, Any]
-    """Options of the command that change what is run."""
+    """Options of the command that change the runs."""
     shortfall: Shortfall
     paper_steps: int
     sample: Sample | None
@@ -183,7 +183,7 @@ def _value(cell: str) -> float:
 
 
 def merged(tables: Sequence[tuple[Study, Table]]) -> Evidence:
-    """Returns the evidence of several studies as one. Of variants with the same name the first counts."""
+    """Returns the evidence of several studies as one. If variants have the same name, the first counts."""
     parts = [study.derive(evidence_of(study, table)) for study, table in tables]
     found: dict[str, VariantEvidence] = {}
     for each in reversed(parts):

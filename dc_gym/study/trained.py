@@ -38,7 +38,7 @@ TRAFFIC = ("kind", "transport", "rate", "jitter", "file")
 """Keys of [workload] that a page shows."""
 THESIS_PRESET = "iroko-thesis"
 THESIS_AGENT = {"agent.tbf": "stock", "agent.burst": "12500B"}
-"""How the thesis enforced rates (its listing 3); used with the preset of the thesis' own hyper-parameters."""
+"""The thesis' enforcement of rates (its listing 3); used with the preset of the thesis' own hyper-parameters."""
 COLORS: Mapping[str, str] = {"PPO": "#CC79A7", "APPO": "#7B3F8C", "DDPG": "#E69F00", "REINFORCE": "#B22222", "SAC": "#00556B"}
 OTHER_COLOR = "#5A7D2A"
 
@@ -55,7 +55,7 @@ class PolicyVariant(Variant):
 
 @dataclass(frozen=True, slots=True)
 class TrainedLength:
-    """How much is run."""
+    """The amount of runs."""
 
     seeds: int
     steps: int
@@ -74,7 +74,7 @@ class TrainedLength:
     values: Mapping[str, Any] = field(default_factory=dict)
     """Keys of the spec that differ at this length."""
     agent: Mapping[str, Any] = field(default_factory=dict)
-    """Keys that differ where an agent sets the rates, such as UDP in place of TCP."""
+    """Keys that differ where an agent sets the rates, such as UDP instead of TCP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +89,26 @@ class Setup:
     full: TrainedLength
     baselines: tuple[str, ...] = ("dctcp", "dctcp-red", "nv", "cubic", "fair-share", "random")
     algorithms: tuple[str, ...] = ()
-    """The algorithms to train unless the command names others: those that the claims are about."""
+    """The algorithms to train unless the command names others: the algorithms of the claims."""
     own: tuple[PolicyVariant, ...] = ()
     """Variants of this setup alone, such as an oracle of its figure."""
     paper_steps: int = 0
     files: Files = field(default_factory=dict)
 
     def variants(self, algorithms: tuple[str, ...] | None = None) -> list[PolicyVariant]:
-        """Returns all variants; those that learn come last."""
+        """Returns all variants; learning ones come last."""
         learners = self.algorithms if algorithms is None else algorithms
         return [*map(baseline, self.baselines), *self.own, *map(learner, learners if self.algorithms else ())]
 
     def length(self, options: StudyOptions) -> TrainedLength:
-        """Returns the own length, with what the command asks for in its place."""
+        """Returns the own length, replaced by the command's options where they are given."""
         given: dict[str, Any] = {name: getattr(options, name) for name in ("seeds", "steps", "preset", "duration")}
         if options.duration:
             given["warmup"] = format_time(parse_time_ns(options.duration, "--duration") // collect.WARMUP_PART)
         return replace(self.full if options.full else self.default, **{name: value for name, value in given.items() if value})
 
     def shortfall(self, options: StudyOptions) -> Shortfall:
-        """Returns what the command made shorter than the own length."""
+        """Returns the parts that the command made shorter than the own length."""
         own, asked = self.full if options.full else self.default, self.length(options)
         shorter = parse_time_ns(asked.duration) < parse_time_ns(own.duration)
         return Shortfall(
@@ -162,7 +162,7 @@ class TrainedRuns:
     setup: Setup
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
-        """Trains what is missing, runs what is missing, and returns the evidence."""
+        """Makes missing trainings and missing runs, and returns the evidence."""
         setup, campaign = self.setup, Campaign(self.setup, options)
         collect.write(campaign.folder, setup.files)
         variants = [each for each in setup.variants(options.algorithms) if each.name in (options.variants or [each.name])]

@@ -43,7 +43,7 @@ TRACKED = {
     "queueing_delay_s": "queueing_delay_s",
     "rtt_s": "rtt_s",
 }
-"""Columns of a training's progress, by what a run's quantities are called."""
+"""Columns of a training's progress, by the names of a run's quantities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,12 @@ class Training(Cell):
         return int(AgentPolicy.read(self.policy).provenance.get("steps", 0)) if self.policy.is_file() else 0
 
     def steps_so_far(self) -> int:
-        """Returns the number of steps that its folder tells of."""
+        """Returns the number of steps that its folder records."""
         rows = _rows(self.out)
         return int(rows[-1]["steps"]) if rows else 0
 
     def order(self) -> dict[str, object]:
-        """Returns what identifies this training, whatever its length."""
+        """Returns the identity of this training, whatever its length."""
         return {
             "spec": json.loads(self.spec.read_text()),
             "algorithm": self.algorithm,
@@ -120,7 +120,7 @@ def training(folder: Path, spec: Spec, name: str, **settings: Any) -> Training:
 
 
 def run_all(asked: Sequence[Training], jobs: int, progress: Progress, force: bool = False) -> None:
-    """Trains what is missing. Raises TestbedError or UsageError if a training fails, after the others have ended."""
+    """Makes missing trainings. Raises TestbedError or UsageError if a training fails, after the others have ended."""
     for each in asked:
         _require_same(each, force)
     todo = [_begun(each) for each in asked if each.trained() < each.steps]

@@ -22,7 +22,7 @@ def register(name: str, build: Callable[..., Graph], keys: Any = None) -> None:
 
     Args:
         name: The value.
-        build: `build(wiring, keys)`, or `build(wiring)` without keys. Its docstring says what the topology is.
+        build: `build(wiring, keys)`, or `build(wiring)` without keys. Its docstring describes the topology.
         keys: The dataclass of its keys.
     """
     TOPOLOGIES.add(name, build, keys)

@@ -2,8 +2,8 @@
 """A user's Mininet Topo as a Graph: its nodes, links and port numbers, and those options that a cable can honour.
 
 The options of links are bw (Mbit/s), delay, jitter (times such as '5ms'), loss (percent) and max_queue_size (frames, at both
-ends). Those of hosts are ip in 10/8 and mac. Any other option is an error. The spec fills in what a link does not give. A host
-with several links has as many planes. Layers follow from the distance to the hosts.
+ends). The options of hosts are ip in 10/8 and mac. Any other option is an error. The spec fills in options that a link does not
+give. A host with several links has as many planes. Layers follow from the distance to the hosts.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from dc_gym.topologies.wiring import Wiring
 
 PLACE = {"node1", "node2", "port1", "port2"}
 PLAIN_LINKS = ("Link", "TCLink", "TCULink")
-"""Classes of links that are what a cable is."""
+"""Classes of links that a cable stands for."""
 SHAPERS = ("use_htb", "use_hfsc", "use_tbf")
-"""Options of a link that say how Linux is to limit its rate. A cable has its rate by itself."""
+"""Options of a link that select Linux' way to limit its rate. A cable has its own rate."""
 PLAIN_HOSTS, PLAIN_SWITCHES = ("Host",), ("OVSSwitch", "OVSBridge")
 OWN = {"rate": "bw", "buffer": "max_queue_size"}
 """Mininet's names of the keys that a link may lack."""

@@ -58,7 +58,7 @@ ARGUMENTS = {RATE: "rate_bps", DELAY: "delay_ns", LOSS: "loss_ppb", CUT: "cut"}
 
 @dataclass(frozen=True, slots=True)
 class CableEnd:
-    """One end of a cable to be made: device name, MAC (None: the kernel chooses) and namespace (None: that of the socket)."""
+    """One end of a cable to be made: device name, MAC (None: the kernel chooses) and namespace (None: the socket's)."""
 
     ifname: str
     mac: str | None = None
@@ -123,7 +123,7 @@ def change(
     loss_ppb: int | None = None,
     cut: int | None = None,
 ) -> NetlinkRequest:
-    """Returns the request that changes the rate, delay or loss of what this end sends, or cuts it (1) or makes it whole (0)."""
+    """Returns the request that changes the rate, delay or loss of this end's direction, or cuts it (1) or makes it whole (0)."""
     values = [attr_u64(IFLA_CABLE_RATE, rate_bps)] if rate_bps is not None else []
     values += [attr_u64(IFLA_CABLE_DELAY, delay_ns)] if delay_ns is not None else []
     values += [attr_u32(IFLA_CABLE_LOSS, loss_ppb)] if loss_ppb is not None else []

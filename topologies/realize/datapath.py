@@ -39,20 +39,20 @@ DP_STATS = struct.Struct("=3Q")  # hit, missed, lost
 VPORT_ATTR_PORT_NO, VPORT_ATTR_TYPE, VPORT_ATTR_NAME, VPORT_ATTR_UPCALL_PID = 1, 2, 3, 5
 VPORT_NETDEV = 1
 NOBODY = 0
-"""The netlink port that is told of packets without a flow."""
+"""The netlink port that receives packets without a flow."""
 ATTR_KEY, ATTR_ACTIONS, ATTR_MASK = 1, 2, 7
 KEY_ETHERNET, KEY_ETHERTYPE, KEY_IPV4 = 4, 6, 7
 ACTION_OUTPUT = 1
 NO_MAC, ALL_16, ALL_32 = bytes(12), b"\xff" * 2, b"\xff" * 4
 ETH_IP = struct.pack("!H", 0x0800)
 AT_FAMILY, AT_DATAPATH = 4, NLMSG_HDR.size + GENLMSG.size
-"""Where a message has the numbers that only the kernel knows."""
+"""The places in a message of the numbers that only the kernel gives."""
 
 
 def flow(address: str, out_port: int) -> bytes:
     """Returns the message that sends packets for an IPv4 address to a port, whatever flow the address had before.
 
-    All such messages have the length FLOW_BYTES.
+    All flow messages have the length FLOW_BYTES.
     """
     return FLOW_START + number_of(address).to_bytes(4, "big") + FLOW_MIDDLE + struct.pack("=I", out_port)
 

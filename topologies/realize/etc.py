@@ -39,7 +39,7 @@ def accounts(uid: int, gid: int, etc: Path = ETC) -> dict[str, str]:
 
 
 def write(files: Mapping[str, str], etc: Path = ETC) -> None:
-    """Writes files into an /etc that belongs to the ground. What was a link to, or a file of, the machine stays as it is."""
+    """Writes files into an /etc that belongs to the ground. Links to the machine's files, and these files, stay as they are."""
     for name, text in files.items():
         (etc / name).unlink(missing_ok=True)
         (etc / name).write_text(text)

@@ -54,7 +54,7 @@ GROUND_SYSCTLS = {
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv4/tcp_rmem": "4096 131072 67108864",
     "net/ipv4/tcp_wmem": "4096 65536 67108864",
-    "net/ipv4/tcp_mem": "1048576 1048576 1048576",  # pages; no silent memory pressure: a lab that is too small says so and dies
+    "net/ipv4/tcp_mem": "1048576 1048576 1048576",  # pages; no silent memory pressure: a lab that is too small reports it
     "net/core/rmem_max": "67108864",
     "net/core/wmem_max": "67108864",
     "net/core/netdev_max_backlog": "1000000",
@@ -157,7 +157,7 @@ class Fabric:
         return found
 
     def asked(self, listing: Listing) -> Sequence[NetlinkSocket]:
-        """Returns all sockets, which have been asked for what will be read next from each."""
+        """Returns all sockets, after requests for the messages that will be read next from each."""
         sockets = [self._root, *self._sockets.values()]
         for sock in sockets:
             sock.ask(listing)
@@ -168,7 +168,7 @@ class Fabric:
         return cables.devices(sock)
 
     def verify(self) -> None:
-        """Raises FabricError unless every cable and every queue is what the graph asks for."""
+        """Raises FabricError unless every cable and every queue is as in the graph."""
         self._check_cables(self.devices())
         if self._groups:
             group_ports.check(self._root, self._groups, self.ifindexes)
@@ -191,7 +191,7 @@ class Fabric:
         return tc.queue_settings(sock)
 
     def read_back(self, ends: Mapping[str, cables.Device]) -> dict[str, dict[str, int | str]]:
-        """Returns the kernel's settings of every port by name. `ends`: what `devices()` has returned.
+        """Returns the kernel's settings of every port by name. `ends`: the result of `devices()`.
 
         They are its cable's rate and delay, and its queue's kind, limit and thresholds.
         """
@@ -226,14 +226,14 @@ class Fabric:
         self._root.batch([tc.count_queue(ifindex, name, from_ns, until_ns) for ifindex, name in self._counting.items()])
 
     def queue_times(self) -> dict[str, tuple[int, list[int]]]:
-        """Returns by port what `count_queues()` had counted (tc.queue_times), once that time is over."""
+        """Returns by port the counts of `count_queues()` (tc.queue_times), once that time is over."""
         found = tc.queue_times(self._root) if self._counting else {}
         return {self._counting[ifindex]: times for ifindex, times in found.items() if ifindex in self._counting}
 
     def impair(self, seed: int, from_ns: int, lossy: Collection[str] = ()) -> None:
         """Impairs the links that are not perfect from that time of CLOCK_MONOTONIC on. Each direction has a seed of its own.
 
-        So has each port of `lossy`, whose cable may become lossy later.
+        Each port of `lossy`, whose cable may become lossy later, has one, too.
         """
         impaired = [
             cable
@@ -252,13 +252,13 @@ class Fabric:
             cables.check_impairment(cable, ends)
 
     def change(self, changes: Mapping[str, Mapping[str, int]]) -> None:
-        """Changes cables, each by what the port at its end sends: quantities of topologies/changes.py by the port's name."""
+        """Changes cables, each in the direction from a port: quantities of topologies/changes.py by the port's name."""
         for name, values in changes.items():
             given = {cables.ARGUMENTS[quantity]: value for quantity, value in values.items()}
             self.socket_of(self.graph.port(name).node).batch([cables.change(self.ifindexes[name], name, **given)])
 
     def restore(self, of_cables: Collection[str], of_queues: Collection[str]) -> None:
-        """Undoes what events have changed at these ports: rate, delay and cut of cables, and queues. For losses, see `impair`."""
+        """Undoes the events' changes at these ports: rate, delay and cut of cables, and queues. For losses, see `impair`."""
         for port in self.graph.ports():
             requests, ifindex = [], self.ifindexes[port.ifname]
             if port.ifname in of_cables:
@@ -272,7 +272,7 @@ class Fabric:
     def losses(self, ends: Mapping[str, cables.Device]) -> dict[str, int]:
         """Returns the packets lost outside the queues since the fabric began, by the name of the counter; empty in a valid run.
 
-        `ends`: what `devices()` has returned. SNMP counters are summed over the hosts.
+        `ends`: the result of `devices()`. SNMP counters are summed over the hosts.
         """
         found = {
             "softnet": self._dropped_by_softnet() - self._softnet_drops,
@@ -333,7 +333,7 @@ class Fabric:
             )
 
     def _set_ways(self) -> None:
-        """Gives cables whose directions differ the rate and delay of what their second end sends."""
+        """Gives cables whose directions differ the rate and delay of the direction from their second end."""
         unlike = [cable.sent_by(cable.b.ifname) for cable in self.graph.cables if cable.back is not None]
         for cable in unlike:
             name = cable.a.ifname

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives hosts their neighbours back: the kernel forgets those of a device that is set down, static ones too.
+"""Gives hosts their neighbours back: the kernel forgets the neighbours of a device that is set down, static ones too.
 
 A thread waits for news of the hosts' devices, so nothing polls. Linux only; needs root in the ground.
 """
@@ -58,7 +58,7 @@ def _attend(selector: selectors.BaseSelector) -> None:
 
 
 def _states(data: bytes) -> Iterator[tuple[int, bool]]:
-    """Yields the index of each device that the kernel tells of, and whether it is set up."""
+    """Yields the index of each device that the kernel reports, and whether it is set up."""
     at = 0
     while at + NLMSG_HDR.size + IFINFOMSG.size <= len(data):
         length, kind, *_ = NLMSG_HDR.unpack_from(data, at)

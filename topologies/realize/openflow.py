@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs rules over OpenFlow 1.4, those of a bridge in one bundle, as `ovs-ofctl -O OpenFlow14 --bundle add-flows` does.
+"""Installs rules over OpenFlow 1.4, a bridge's in one bundle, as `ovs-ofctl -O OpenFlow14 --bundle add-flows` does.
 
-It knows what rules of topologies/ecmp.py contain, and refuses any other text. Sections cited are those of the OpenFlow Switch
-Specification 1.4.0.
+It parses the rules of topologies/ecmp.py, and refuses any other text. Sections refer to the OpenFlow Switch Specification 1.4.0.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Switches(Protocol):
         """Returns the packets since the start that found no flow in the datapath, and those that were lost for that reason."""
 
     def freeze(self) -> None:
-        """Stops what is not needed while traffic runs."""
+        """Stops daemons that are not needed while traffic runs."""
 
     def thaw(self) -> None:
         """Undoes `freeze`."""
@@ -155,7 +155,7 @@ class OpenVSwitchDaemons:
         )
 
     def _switchd(self, command: str, *words: str) -> str:
-        """Runs a command of ovs-vswitchd (ovs-appctl(8)) and returns what it prints."""
+        """Runs a command of ovs-vswitchd (ovs-appctl(8)) and returns its output."""
         return str(jsonrpc.call(SWITCHD_CONTROL, command, list(words), START_DEADLINE_S))
 
     def _spawn(self, name: str, *words: str) -> None:

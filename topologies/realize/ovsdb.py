@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The database of Open vSwitch (RFC 7047, ovs-vswitchd.conf.db(5)): an empty one as a file, its settings, and its bridges.
 
-It does what `ovsdb-tool create`, `ovs-vsctl init` and `ovs-vsctl add-br ... add-port ...` do.
+It replaces `ovsdb-tool create`, `ovs-vsctl init` and `ovs-vsctl add-br ... add-port ...`.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ tbf decides when a frame may start. netem serializes and delays it, and frees it
 remaining error of tbf is its burst: a frame can leave the queue early, to be serialized by netem, so the queue is too short by up
 to burst_bytes(). Timers and softirqs add latency, which calibration measures.
 
-With `links` "tbf" there is no wire: only veth pairs and tbf, as Mininet's links without delay are. docs/host.md shows what is
-wrong with that (who owns a packet; no serialization). The mode exists so that this can be shown.
+With `links` "tbf" there is no wire: only veth pairs and tbf, as Mininet's links without delay are. docs/host.md shows the faults
+of this mode (who owns a packet; no serialization). The mode exists so that this can be shown.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ VETH_INFO_PEER = 1
 IFLA_NET_NS_FD, IFLA_GSO_MAX_SEGS = cables.IFLA_NET_NS_FD, cables.IFLA_GSO_MAX_SEGS
 BURST = 2 * FRAME_BYTES
 LATENESS_NS = 20_000
-"""Delay of timers, in ns, after which tbf can still catch up. Its burst is what the link sends in that time, or BURST."""
+"""Delay of timers, in ns, after which tbf can still catch up. Its burst is the link's bytes in that time, or BURST."""
 STATS = ("rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped")
 UP = cables.IFF_UP | cables.IFF_LOWER_UP
 
@@ -67,7 +67,7 @@ def burst_bytes(rate_bps: int) -> int:
 
 
 def check(graph: Graph, links: str) -> None:
-    """Raises UsageError where such links cannot do what the graph asks for."""
+    """Raises UsageError where links of qdiscs cannot realize the graph."""
     if links == "tbf" and any(cable.delay_ns for cable in graph.cables):
         raise UsageError('host.links = "tbf" makes links without delay: set topology.delay=0ns, or take other links')
     if any(port.queue.kind == "port" for port in graph.ports()):
@@ -145,7 +145,7 @@ class QdiscFabric(Fabric):
                 self._connect_wires(self._wires)
 
     def _connect_wires(self, sock: NetlinkSocket) -> None:
-        """Forwards what comes in at one end of a wire to the other end, through a netem."""
+        """Forwards frames that come in at one end of a wire to the other end, through a netem."""
         found = veths(sock)
         requests = []
         for cable in self.graph.cables:

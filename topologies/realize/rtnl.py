@@ -119,7 +119,7 @@ class NetlinkRequest:
         self.kind, self.flags, self.body, self.what = kind, flags, body, what
 
     def message(self, seq: int = 0, flags: int = 0) -> bytes:
-        """Returns the bytes of the message, padded to four bytes. `flags` are set beside those of the request."""
+        """Returns the bytes of the message, padded to four bytes. `flags` are set beside the request's own."""
         length = NLMSG_HDR.size + len(self.body)
         header = NLMSG_HDR.pack(length, self.kind, self.flags | flags | NLM_F_REQUEST, seq, 0)
         return header + self.body + bytes(-length % 4)
@@ -194,7 +194,7 @@ class NetlinkSocket:
     def batch(self, requests: Sequence[NetlinkRequest]) -> None:
         """Sends all requests in order. Raises FabricError at the first that the kernel refuses, and names it.
 
-        The kernel always answers refusals. Of a group that succeeds it acknowledges only the last request.
+        The kernel always answers refusals. It acknowledges only the last request of a group that succeeds.
         """
         self.begin(requests)
         self.finish()
@@ -202,7 +202,7 @@ class NetlinkSocket:
     def begin(self, requests: Sequence[NetlinkRequest]) -> None:
         """Sends requests as `batch` does. It is `finish`, or whatever is done with this socket next, that raises.
 
-        Of several sockets whose requests are begun before one is finished, a lab carries out all at once.
+        If requests of several sockets are begun before one is finished, a lab carries out all at once.
         """
         self.finish()
         for group in _groups(requests):
@@ -216,7 +216,7 @@ class NetlinkSocket:
             self._begin(group, answers=len(group) + 1, answer_bytes=OBJECT_BYTES)
 
     def finish(self) -> None:
-        """Waits until the kernel has answered what it was sent."""
+        """Waits until the kernel has answered the sent messages."""
         while self._asked:
             self._hear(self._asked.popleft())
 

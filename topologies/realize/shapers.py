@@ -88,7 +88,7 @@ def _ingress(ifindex: int, name: str) -> NetlinkRequest:
 
 
 def match_all(ifindex: int, name: str, *options: bytes, priority: int = 1) -> NetlinkRequest:
-    """Returns the request for a filter on what comes in at the device, which must have an ingress qdisc."""
+    """Returns the request for a filter on the device's incoming frames. The device must have an ingress qdisc."""
     body = TCMSG.pack(0, ifindex, 0, INGRESS_HANDLE, priority << 16 | ALL_PROTOCOLS) + attr_text(TCA_KIND, "matchall")
     body += nested(TCA_OPTIONS, *options)
     return NetlinkRequest(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, body, f"{name}: redirect what comes in (matchall, mirred)")

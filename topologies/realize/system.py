@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system on which a network is set up: that in which this process runs, or a lab that it reaches (run/grounds/hand.py).
+"""The system on which a network is set up: this process's own system, or a lab that it reaches (run/grounds/hand.py).
 
-What is set up goes through these few operations, so the same code does it from inside a lab and from outside.
+Set-up goes through these few operations, so the same code does it from inside a lab and from outside.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RunningProgram(Protocol):
         """Lets time pass in the system until the next line comes, for which the next `line` waits."""
 
     def rest(self) -> bytes:
-        """Waits for the end of its standard output, and returns what nobody has read."""
+        """Waits for the end of its standard output, and returns the unread rest."""
 
     def signal(self, number: int) -> None:
         """Sends it a signal, unless it has ended."""
@@ -110,7 +110,7 @@ class _Child:
         return self._stdout.readline()
 
     def listen(self) -> None:
-        """Does nothing: time passes by itself."""
+        """Does nothing: time passes anyway."""
 
     def rest(self) -> bytes:
         return self._stdout.read()

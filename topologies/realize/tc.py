@@ -84,7 +84,7 @@ class RedSettings:
 
 
 def set_queue(ifindex: int, queue: Queue, name: str, parent: int = TC_H_ROOT, handle: int = HANDLE) -> NetlinkRequest:
-    """Returns the request that replaces the device's root qdisc (or that of the class `parent`) by `queue`."""
+    """Returns the request that replaces the device's root qdisc (or the qdisc of the class `parent`) by `queue`."""
     kind, options = _options(queue)
     body = TCMSG.pack(0, ifindex, handle, parent, 0) + attr_text(TCA_KIND, kind) + options
     own = " with marking red-instant, which the lab's kernel alone knows" if queue.marking.kind == "red-instant" else ""
@@ -95,9 +95,9 @@ def set_queue(ifindex: int, queue: Queue, name: str, parent: int = TC_H_ROOT, ha
 
 
 def check_queues(sock: NetlinkSocket, queues: dict[int, tuple[str, Queue]], parent: int = TC_H_ROOT) -> None:
-    """Reads all qdiscs of the socket's namespace back. Raises FabricError where one is not what was requested.
+    """Reads all qdiscs of the socket's namespace back. Raises FabricError where a qdisc differs from the request.
 
-    `queues` holds by ifindex the port's name and queue, which is the root or that of the class `parent`.
+    `queues` holds by ifindex the port's name and queue, which is the root or the qdisc of the class `parent`.
     """
     found: dict[int, bytes] = {}
     for payload in sock.listed(QDISCS):
@@ -121,7 +121,7 @@ class QueueSettings:
 
 
 def queue_settings(sock: NetlinkSocket, parent: int = TC_H_ROOT) -> dict[int, QueueSettings]:
-    """Returns the root qdisc (or that of the class `parent`) of every device in the socket's namespace, by ifindex."""
+    """Returns the root qdisc (or the qdisc of the class `parent`) of every device in the socket's namespace, by ifindex."""
     found = {}
     for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, its_parent, _info = TCMSG.unpack_from(payload)
@@ -150,7 +150,7 @@ def _settings(found: dict[int, bytes]) -> QueueSettings:
 
 @dataclass(frozen=True, slots=True)
 class QueueCounters:
-    """A port's root qdisc at one moment: totals since its creation, and what it holds now."""
+    """A port's root qdisc at one moment: totals since its creation, and its present contents."""
 
     tx_bytes: int
     tx_packets: int
@@ -332,7 +332,8 @@ def count_queue(ifindex: int, ifname: str, from_ns: int, until_ns: int) -> Netli
 def queue_times(sock: NetlinkSocket) -> dict[int, tuple[int, list[int]]]:
     """Returns the counters of the ports of the socket's namespace after their windows, by ifindex.
 
-    It is the first bucket that is not empty (results/metrics/queue_times.py), and the time in ns in it and in those that follow.
+    It is the first bucket that is not empty (results/metrics/queue_times.py), and the time in ns in it and in the following
+    buckets.
     """
     found = {}
     for payload in sock.listed(QDISCS):
@@ -353,8 +354,8 @@ def change_port(
     marking: tuple[int, int, int, MarksAt] | None = None,
     telemetry: Telemetry | None = None,
 ) -> NetlinkRequest:
-    """Returns the request that changes a `port`: its limit, its marking (kmin and kmax in bytes, pmax in ppm, and when), or what
-    its telemetry names."""
+    """Returns the request that changes a `port`: its limit, its marking (kmin and kmax in bytes, pmax in ppm, and when), or the
+    names in its telemetry."""
     options = attr_u32(TCA_PORT_LIMIT, limit_bytes) if limit_bytes is not None else b""
     if marking is not None:
         kmin, kmax, pmax_ppm, at = marking
@@ -397,7 +398,7 @@ def tbf_options(rate_bps: int, burst_bytes: int, limit_bytes: int) -> bytes:
 
 
 def tbf_parms(rate_bps: int, limit_bytes: int) -> bytes:
-    """Returns the payload of TCA_TBF_PARMS. A rate that does not fit is told by TCA_TBF_RATE64 alone."""
+    """Returns the payload of TCA_TBF_PARMS. A rate that does not fit is given by TCA_TBF_RATE64 alone."""
     return TBF_PARMS.pack(0, LINK_ETHERNET, 0, 0, 0, min(rate_bps // 8, LARGEST_U32), bytes(12), limit_bytes, 0, 0)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks and contestants of the figures of ACC (Yan et al., SIGCOMM 2021), and what they measure alike.
+"""The networks and contestants of the figures of ACC (Yan et al., SIGCOMM 2021), and the quantities that they share.
 
 ACC gives servers and rates: 24 servers at 25 Gbit/s, 2 leaves and 2 spines at 100 Gbit/s (preset acc24a). Its fabric is lossless
 by PFC. Figures 1 and 2 run on two fabrics, and have variants: lossless, with ACC's rule for pauses and a buffer of our choice,
@@ -112,7 +112,7 @@ def drawn(makers: Mapping[str, Callable[[int], str]], seeds: Sequence[int]) -> d
 
 
 def pauses(result: Result) -> dict[str, float]:
-    """Returns how many pauses were told; nan without PFC."""
+    """Returns the number of pauses that ports sent; nan without PFC."""
     return {PAUSES.name: number(result.summary.get("pauses"))}
 
 

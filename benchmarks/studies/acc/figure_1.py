@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 1 of ACC (Yan et al., SIGCOMM 2021): the best marking threshold K depends on the incast.
 
-ACC: for 8 senders with 32 flows each the best K is 500 KB, for 15 senders with 8 flows each it is 50 KB. It does not give what
-"best" is, the sizes of flows, and how long it ran. Here flows have no end, and the best K is the smallest one that leaves at
+ACC: for 8 senders with 32 flows each the best K is 500 KB, for 15 senders with 8 flows each it is 50 KB. It does not give the
+meaning of "best", the sizes of flows, and the duration. Here flows have no end, and the best K is the smallest one that leaves at
 least 99 % of the largest goodput over all K: a longer queue than that gains nothing. The table has goodput and queue of each K.
 
 A run takes 60 ms, of which the last 40 count; starts are spread over 100 us. The network is preset acc24a.

@@ -7,8 +7,8 @@ faster than with SECN2; figure 10b counts pauses, also of AlexNet. It does not g
 Here 8 servers are on one switch at 25 Gbit/s. Workers push all parameters at once and pull them back at once. Sizes and times of
 computing are divided by 4. Computing takes as long as a P100 needs for 64 images in TensorFlow's benchmarks of 2017 (AlexNet: at
 the speed of batches of 512). An iteration is the time from a worker's push to its next one. Rows whose queues keep the last
-action of ACC's template, which marks nothing below 10 MB, show what a marking costs: pauses alone hold the queue there. Their
-reward is ACC's, so it can be compared with that of ACC's net.
+action of ACC's template, which marks nothing below 10 MB, show the cost of a marking: pauses alone hold the queue there. Their
+reward is ACC's, so it can be compared with the reward of ACC's net.
 """
 
 from __future__ import annotations

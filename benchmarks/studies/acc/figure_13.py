@@ -2,11 +2,11 @@
 """Figures 12 and 13 of ACC (Yan et al., SIGCOMM 2021): WebSearch at loads of 60 to 90 %, with ACC and static markings.
 
 ACC's figure 12 is a load of 90 % on 288 servers, figure 13 are loads of 60 to 90 % between random pairs. Completion times are
-over those of a static marking. Mice have up to 100 KB, elephants 10 MB and more.
+relative to a static marking's. Mice have up to 100 KB, elephants 10 MB and more.
 
 Here 24 servers (preset acc24a) send to uniformly drawn others for 20 ms, and sizes are cut at 10 MB, so elephants are the flows
 from 1 MB on. More rows keep one action of ACC's template in all queues: the first, and at 90 % that nearest to SECN2. They show
-what a short queue costs, and what ACC's reward makes of it.
+the cost of a short queue, and the reward that ACC gives it.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ mice of figure 13, WebSearch at up to 90 %.
 Here eight servers a leaf (`--length full`: 24), with links to the spines as wide as theirs, send WebSearch at 90 %, cut at 10 MB.
 Elephants are flows from 1 MB on. C-ACC has the net that comes with dc-gym, which sees the mean of a group's queues and was not
 trained for it; its joint action is the pair of both groups' best ones. Its answers are in force 2 ms later, which is ours. A row
-without this delay, and one in which each switch has an agent but one setting for each direction, show what costs. A row whose
-queues all keep the first action of ACC's template shows what is to be gained by telling queues apart.
+without this delay, and one in which each switch has an agent but one setting for each direction, show the cause of the cost. A
+row whose queues all keep the first action of ACC's template shows the gain of distinguishing queues.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WHO: Mapping[str, tuple[Mapping[str, Any], str]] = {
 }
 """Keys and colour."""
 SHORTER = {("SECN1", MICE): 16, ("SECN1", MICE_TAIL): 25, ("SECN2", MICE): 52, ("SECN2", MICE_TAIL): 70}
-"""By how many percent C-ACC's completion times are shorter in the paper. That they are those of mice is a guess of ours."""
+"""By how many percent C-ACC's completion times are shorter in the paper. We guess that they are completion times of mice."""
 CLAIMS = [
     *completion.shorter(CENTRAL, SOURCE, SHORTER, CENTRAL),
     *(

@@ -5,7 +5,7 @@ ACC draws the queue of one port. Here two servers keep eight flows to a third, a
 send to it at once, every 40 ms, three times. A burst is four flows of 400 kB from each of them, 21 MB in all, which take 7 ms of
 the line: long enough for an agent that decides once in 500 us. The flows of a burst begin within 50 us, at line rate, at times
 that the seed draws. The queue is shown from 5 ms before a burst to 35 ms after it, as a mean over the three bursts and over each
-500 us. What is said of the time from 10 ms after a burst's begin on was chosen after the first results.
+500 us. The claims on the time from 10 ms after a burst's begin on were chosen after the first results.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FILE = "burst-s{seed}.csv"
 
 
 def flows(seed: int) -> str:
-    """Returns the flows that last and those of each burst, drawn by the seed, as a list of flows."""
+    """Returns the long flows and the flows of each burst, drawn by the seed, as one list."""
     chance, found = random.Random(f"burst, seed {seed}"), list[tuple[int, int, int, str]]()
     for sender, _ in product(range(1, LASTING + 1), range(LASTING_EACH)):
         times = f"{chance.uniform(0, 1e-4):.9f},{PERIOD_MS * (BURSTS + 1) / 1e3:g},0"

@@ -7,8 +7,8 @@ ms. Without offline training they rise for a second after the first change, then
 
 Here six servers on one switch send to each other at 60 %, and the clock of the changes runs 20 times as fast: a second of the
 paper is 50 ms, in which an agent decides 100 times instead of 2000. In rows "slow clock" it runs 5 times as fast. With `--length
-full` there are no such rows, and it is 3 times as fast: on the paper's clock there are 131,000 flows, and a run with agents has
-room for half as many (docs/scale.md). Sizes are cut at 10 MB.
+full` there are no rows "slow clock", and the clock runs 3 times as fast: on the paper's clock there are 131,000 flows, and a run
+with agents has room for half as many (docs/scale.md). Sizes are cut at 10 MB.
 
 Agents named "bandit" begin from nothing, too. Their reward is D(L) alone and their gamma 0. They keep all that they saw, prefer
 no reward, and half of their first decisions are at random, 1 % at the first change.
@@ -54,9 +54,9 @@ SEGMENT_BYTES = MTU_BYTES - TCP_HEADERS_BYTES
 USUAL, SLOW, FULL = "workloads-s{seed}.csv", "workloads-slow-s{seed}.csv", "workloads-full-s{seed}.csv"
 """Files of the flows of a seed: in most rows, in rows on the slow clock, and with `--length full`."""
 FASTER = {USUAL: 20, SLOW: 5, FULL: 3}
-"""How much faster the clock of the changes is than the paper's."""
+"""The speed of the clock of the changes, relative to the paper's."""
 INTERVAL_US = {USUAL: 100, SLOW: 500, FULL: 500}
-"""Interval of the samples. It tells runs with `--length full` from others, beside their name."""
+"""Interval of the samples. It distinguishes runs with `--length full` from others, besides their name."""
 PHASES = ((0, "websearch"), (4500, "datamining"), (8500, "websearch"), (9500, "datamining"))
 """Start of each workload, in milliseconds of the paper's clock."""
 END_MS, WINDOW_MS = 10_500, 500
@@ -198,7 +198,7 @@ def measure(result: Result) -> dict[str, float]:
 
 
 def track(result: Result) -> Track:
-    """Returns mean completion times, of all flows and of mice, of those that start in each 500 ms of the paper's clock."""
+    """Returns mean completion times, of all flows and of mice, over the flows that start in each 500 ms of the paper's clock."""
     start_ms, took_s, size_bytes = _ended(result)
     starts_ms, mice = np.arange(0, END_MS, WINDOW_MS), size_bytes <= MICE_BYTES
     inside = [(start_ms >= each) & (start_ms < each + WINDOW_MS) for each in starts_ms]
@@ -224,7 +224,7 @@ PANELS = {
     "Over SECN1's": (OVER_TIME, True),
     "Mice, over SECN1's": (MICE_OVER_TIME, True),
 }
-"""Panels by the title of their axis: what they show, and whether over SECN1's."""
+"""Panels by the title of their axis: the measure, and whether it is relative to SECN1's."""
 
 
 def _figure(evidence: Evidence) -> Figure:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figure 17 of ACC (Yan et al., SIGCOMM 2021): what a reward tells of a threshold, with D(L) linear or as steps.
+"""Figure 17 of ACC (Yan et al., SIGCOMM 2021): the dependence of a reward on the threshold, with D(L) linear or as steps.
 
 ACC: with D linear in L / 10 MB (design 1 of its appendix) the rewards of different actions are alike; only the step function
 (design 2) separates them. It does not give the traffic. Here 15 senders with 8 flows each, which have no end, send to one, and
@@ -31,7 +31,7 @@ STEP, LINEAR = "step", "linear"
 COLORS = {STEP: "#332288", LINEAR: "#CC6677"}
 THRESHOLDS_KB = tuple(level // 1000 for level in LEVEL_BYTES)
 LOW_KB, HIGH_KB = 20, 640
-"""The thresholds over which rewards are compared. From 1 MB on the queue is a large part of 10 MB, and a linear D tells, too."""
+"""The thresholds over which rewards are compared. From 1 MB on the queue is a large part of 10 MB, so a linear D differs, too."""
 COMPARED_KB = [each for each in THRESHOLDS_KB if each <= HIGH_KB]
 REWARDS = {design: Measure(f"{design}_reward", f"reward, {design} D", digits=4) for design in COLORS}
 RANGE = Measure("range", f"range of D's part, K {LOW_KB} to {HIGH_KB} kB", digits=3)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 2 of ACC (Yan et al., SIGCOMM 2021): which static marking is best depends on the workload.
 
-ACC draws completion times over those of SECN0: under DataMining SECN2 is best, under WebSearch SECN1. It does not give the load,
+ACC draws completion times relative to SECN0's: under DataMining SECN2 is best, under WebSearch SECN1. It does not give the load,
 the duration, and which completion time. Here flows arrive at 60 % of the servers' links, and the mean of all flows decides. The
 mean slowdown, in which mice count as much as elephants, is beside it. Flows start for 20 ms, and sizes are cut at 10 MB, or a run
 of milliseconds could not finish them. The network is preset acc24a.
@@ -35,9 +35,10 @@ BASE = "SECN0"
 LOAD = 0.6
 EARLY, EARLY_LAST_START_MS = "early pauses", 60
 EARLY_XOFF_BYTES = 12_000_000 // (8 * 32) - 22_400
-"""Where a port's class is paused: an equal share of 12 MB for 8 classes of 32 ports, less what comes in after the pause (Zhu et
-al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015, section 4). That paper computes it as the largest static
-bound of its switches, and then takes a dynamic one, since pauses come before marks with it."""
+"""Where a port's class is paused: an equal share of 12 MB for 8 classes of 32 ports, less the bytes that come in after the pause
+(Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015, section 4). That paper computes it as the largest
+static bound of its switches, and then takes a dynamic one, since pauses come before marks with it.
+"""
 SETUPS: Mapping[str, Mapping[str, Any]] = {**FABRICS, EARLY: {**FABRICS[PFC], "topology.xoff": f"{EARLY_XOFF_BYTES}B"}}
 LENGTHS_MS = {**dict.fromkeys(FABRICS, (100, LAST_START_MS)), EARLY: (160, EARLY_LAST_START_MS)}
 """Duration of a run, and when its last flow may start."""
@@ -56,7 +57,7 @@ def _claims() -> Iterator[Claim]:
 
 
 def with_ratios(evidence: Evidence) -> Evidence:
-    """Adds completion times over those of SECN0, seed by seed."""
+    """Adds completion times relative to SECN0's, seed by seed."""
     made = []
     for workload, fabric, marking in product(WORKLOADS, SETUPS, COLORS):
         pair = [name(workload, each, fabric) for each in (marking, BASE)]

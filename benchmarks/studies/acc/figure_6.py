@@ -6,7 +6,7 @@ marking, and its throughput 26.1 % higher. It does not give which static marking
 
 Here 2 to 15 senders with 1 to 32 flows each are drawn anew every 40 ms, five times. Flows begin at line rate, which takes most of
 20 ms to settle and would be nothing of 100 s, so the last 20 ms of each draw count. The net is the one that comes with dc-gym. It
-does not learn on. Rows whose queues keep the first action of ACC's template show what the shortest queue earns.
+does not learn on. Rows whose queues keep the first action of ACC's template show the reward of the shortest queue.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ SIZES_BYTES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 SMALL_BYTES, LARGE_BYTES = 10_000, 1_000_000
 LOADS = {"20 %": 0.2, "60 %": 0.6}
 LAST_START_MS, TAIL_MS = {"20 %": 6000, "60 %": 2000}, 200
-"""How long messages start, so that both loads have as many, and the time in which the last ones end."""
+"""The time for which messages start, so that both loads have as many, and the time in which the last ones end."""
 WHO = (*RIVALS, TRAINED, LEARNING)
 SHORTER = {"20 %": 1.5, "60 %": 2.0}
 """The least factor by which the paper's tail is shorter; the largest is 3 and 7."""

@@ -6,12 +6,12 @@ to 20 % more than its share. ACC gives neither the TCP, nor how many flows it ha
 
 Here TCP is CUBIC without ECN, two flows from each sender, and each sender's queue pairs are drawn anew every 3 ms. Beside that
 stand the same senders with a number of queue pairs that does not change: the scheduler then keeps the shares. The scheduler
-leaves no time unused, so TCP gets what RDMA does not ask for.
+leaves no time unused, so TCP gets the time that RDMA does not use.
 
 Choices of ours have rows of their own, on which ACC's claims are judged once more: how often queue pairs are drawn (also each 2
-ms), Pmax of SECN1 and SECN2 (also 100 %), and what a draw changes. In rows named "kept" a draw only begins or ends as many queue
-pairs as it has more or fewer than the one before; all others stay. In rows named "thresholds of 25 Gbit/s" SECN2's thresholds do
-not grow with the link's rate. Runs of rows "kept" take 60 ms instead of 30.
+ms), Pmax of SECN1 and SECN2 (also 100 %), and the number of pairs that a draw changes. In rows named "kept" a draw only begins or
+ends as many queue pairs as it has more or fewer than the one before; all others stay. In rows named "thresholds of 25 Gbit/s"
+SECN2's thresholds do not grow with the link's rate. Runs of rows "kept" take 60 ms instead of 30.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ CASES = [
     *((each, pairs, one, how) for pairs, how, of in [*OWN_SETUPS.values()][1:] for each, one in product(SENDERS, of)),
     (max(SENDERS), LATE, "SECN0", OWN_MARKING),
 ]
-"""Senders, queue pairs, ACC's marking and what is changed of it."""
+"""Senders, queue pairs, ACC's marking and the changes to it."""
 
 
 def name(senders: int, pairs: str, marking: str, changed: str = OWN_MARKING) -> str:
@@ -146,7 +146,7 @@ def _claims() -> Iterator[Claim]:
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns what each transport got in the window."""
+    """Returns the goodput of each transport in the window."""
     got = {str(each["transport"]): number(each["goodput_bps"]) for each in result.summary["classes"]}
     beyond = got["tcp"] / (got["tcp"] + got["rdma"]) - TCP_PERCENT / 100
     return {BEYOND.name: beyond, RDMA.name: got["rdma"], TCP.name: got["tcp"], **common.pauses(result)}

@@ -6,11 +6,11 @@ ACC: 18 servers compute and 6 store, with the mixes of its table 1. The static m
 gained. ACC gives neither the distribution of block sizes, nor how copies are made, nor the times of the disks.
 
 Here 6 servers compute and 2 store, on one switch at 25 Gbit/s. As many operations are under way for each storage server as in
-ACC. `--length full` has 18 and 6, on one switch, too. There are no disks, so the network is what operations wait for at every
-depth. The operations of a pair of servers share a queue pair, as those of a connection do. The powers of two in a range of blocks
+ACC. `--length full` has 18 and 6, on one switch, too. There are no disks, so operations wait for the network at every depth. The
+operations of a pair of servers share a queue pair, as the operations of a connection do. The powers of two in a range of blocks
 are equally likely. Operations count that end from 4 to 12 ms.
 
-Rows whose queues keep the last action of ACC's template, which marks nothing below 10 MB, show what a marking costs.
+Rows whose queues keep the last action of ACC's template, which marks nothing below 10 MB, show the cost of a marking.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ VDI, BACKUP = "vdi", "backup"
 MIX_LABELS = {VDI: "VDI", BACKUP: "file backup"}
 DEPTHS: Mapping[str, tuple[int, ...]] = {VDI: (1, 16, 64, 128), BACKUP: (128,)}
 SPARE_PER_MS = {VDI: 160, BACKUP: 80}
-"""Operations in a ms that a computing server has room for: 2.5 times what its share of the storage servers' lines carries."""
+"""Operations in a ms that a computing server has room for: 2.5 times the capacity of its share of the storage servers' lines."""
 MOST_PER_MS = 150
-"""Operations that a single place may make in a ms: one of the smallest blocks takes 7 us."""
+"""Operations that a single place may make in a ms: an operation of the smallest block takes 7 us."""
 WHO = (VENDOR, "SECN1", "SECN2", TRAINED)
 KEYS: Mapping[str, Mapping[str, Any]] = {**CONTESTANTS, VENDOR: {"topology.marking": "acc-vendor"}}
 COLORS = {**common.COLORS, VENDOR: "#117733"}
@@ -84,7 +84,7 @@ def _claims() -> Iterator[Claim]:
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns what ended after the warm-up, and whether any place ran out of operations."""
+    """Returns the operations that ended after the warm-up, and whether any place ran out of operations."""
     flows, time = result.records("flows"), result.manifest["spec"]["time"]
     start_ns, end_ns = (parse_time_ns(time[key], key) for key in ("warmup", "duration"))
     ended = flows[(flows["end_ns"] >= start_ns) & (flows["end_ns"] < end_ns)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The networks and the traffic of the comparison, and a study for each network.
 
-The networks are those of 100 Gbit/s on which RL-CC is reported (section VI), slowed down (dc_gym/study/scaled.py). Times here are
+The networks are RL-CC's at 100 Gbit/s (section VI), slowed down (dc_gym/study/scaled.py). Times here are
 before slowing down. With `--length full` they run at their own rate, as long as in RL-CC; the length of WebSearch is ours.
 """
 

@@ -65,7 +65,7 @@ class Change:
 
 
 def named(*words: str, changes: Iterable[Change] = (), after: str = "") -> str:
-    """Returns a variant's name from words, the labels of its changes, and what stands behind them."""
+    """Returns a variant's name from words, the labels of its changes, and the words behind them."""
     return ", ".join([*words, *(each.label for each in changes), *filter(None, [after])])
 
 

@@ -68,7 +68,7 @@ def _sweeps(result: Result) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns the queue's growth in each phase, and what is left of it."""
+    """Returns the queue's growth in each phase, and its length at the end."""
     t_ms, queue, _, _ = _sweeps(result)
     found = {
         LONGEST.name: float(queue.max()),

@@ -2,7 +2,7 @@
 """Figure 4.1 of FDCC (K. Zhang, MSc thesis 2023): 64 flows to one within 1 us, with and without a window of one BDP.
 
 The thesis shows that without the window the buffer fills, since flows begin at line rate and no signal comes back in time. It
-does not say which algorithm, what buffer and which delays. Here it is DCQCN; delay and buffer are those of tables 6.1 and 6.2
+does not give algorithm, buffer and delays. Here the algorithm is DCQCN; delay and buffer are taken from tables 6.1 and 6.2
 (common.py). Flows have 20 MB as in these tables, of which a run carries the first part.
 """
 
@@ -37,7 +37,7 @@ def _backlog(result: Result) -> Floats:
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns the queue of the shared link, what it carried, and the pauses."""
+    """Returns the queue of the shared link, its throughput, and the pauses."""
     backlog = _backlog(result)
     return {
         LONGEST.name: float(backlog.max()),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 6.1 of FDCC (K. Zhang, MSc thesis 2023): a long flow, and a short one beside it from 1 ms to 1.5 ms.
 
-The thesis shows that FDCC uses the link better than HPCC. It does not give delays; they are those of tables 6.1 and 6.2.
+The thesis shows that FDCC uses the link better than HPCC. It does not give delays; they are taken from tables 6.1 and 6.2.
 """
 
 from __future__ import annotations

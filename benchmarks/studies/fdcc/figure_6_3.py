@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 6.3 of FDCC (K. Zhang, MSc thesis 2023): slowdown, pauses and unfairness by percentile, n to one in the fat-tree.
 
-The runs are those of table 6.1, 48, 192 and 768 flows from three racks to a host of the fourth, and some more. The thesis' text
-says that FDCC is the fairest, that it pauses least, and that telemetry in each frame makes it and HPCC slower. It does not say
-what its percentiles of unfairness are of; here they are of the distance between a flow's rate and the mean of all flows, over
-that mean.
+The runs are table 6.1's, with 48, 192 and 768 flows from three racks to a host of the fourth, and some more. The thesis' text
+says that FDCC is the fairest, that it pauses least, and that telemetry in each frame makes it and HPCC slower. It does not define
+its percentiles of unfairness; here unfairness is the distance between a flow's rate and the mean of all flows, over that mean.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ BY_PAUSE = Measure("paused", "paused (% of life)", 100)
 BY_DISTANCE = Measure("distance", "distance from mean rate (%)", 100)
 DRAWN = (BY_SLOWDOWN, BY_PAUSE, BY_DISTANCE)
 MEASURED = (("slowdown", 50), ("slowdown", 99), ("paused", 99), ("distance", 50), ("distance", 99))
-"""What is measured, and at which percentile."""
+"""The measured quantity and its percentile."""
 MIDDLE = Measure("slowdown_p50", "slowdown, median", digits=4)
 TAIL = Measure("slowdown_p99", "99th percentile", digits=4)
 PAUSED_TAIL = Measure("paused_p99", "paused, 99th percentile (%)", 100, 3)

@@ -107,7 +107,8 @@ def aimed() -> NicPolicy:
 
         o = about tanh(-AIMED_GAIN log2(U W^AIMED_FAIRNESS / AIMED_LOAD)),  log2 U = log2 o_1 + (o_3 - 1) / ln 2
 
-    U is about what the busiest port would send, of its rate: above 1 the round trip tells, below 1 the port's rate does.
+    U is about the load offered to the busiest port, as a share of its rate. It follows from the round trip above 1, from the
+    port's rate below 1.
     """
     weights = [weight.copy() for weight in scripted_network().weights]
     first, first_bias, gates, gate_biases = weights[:4]

@@ -37,7 +37,7 @@ PAPER: Mapping[tuple[str, int], tuple[float, ...]] = {
     (FDCC, 1024): (2_495_439, 6_572_722, 975.6, 977.1, 0.00153, 0.99),
 }
 WINDOWS = Change("windows alone", {"topology.marking": "none"})
-"""DCQCN that is never told of a mark, so that nothing but the window of one BDP acts."""
+"""DCQCN that never receives a mark, so that only the window of one BDP acts."""
 SECN1 = Change("secn1", {"topology.marking": "secn1"})
 """The marking of DCQCN's own paper."""
 OTHER_COUNTS = (16, 256)

@@ -5,7 +5,7 @@ The thesis has neither. Its training, as ours, has one bottleneck, at most 32 fl
 
 - through the dumbbell of table 6.2 without pauses, with 2 MB of buffer a port, of 16 and 256 flows;
 - on the leaf-spine of ACC's figures 1 and 2, from 23 hosts at 25 Gbit/s, of 69 and 552 flows. Its round trips are several times
-  those of the dumbbell; pauses and the shared buffer are those of the tables.
+  the dumbbell's; pauses and the shared buffer are as in the tables.
 """
 
 from __future__ import annotations

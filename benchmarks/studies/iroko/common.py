@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The networks, quantities and notes that the figures of Iroko's thesis (F. Ruffy Varga, UBC 2019, chapter 5) share.
 
-The networks are those of its Table 1. The thesis gives no link delays, and says only that a step lasts "100 us to several ms".
+The networks are taken from its Table 1. The thesis gives no link delays, and says only that a step lasts "100 us to several ms".
 The 5 ms at 10 Mbit/s and 1 ms elsewhere are our choice. So is the jitter of the flows' starts, without which all seeds would give
-the same run. The thesis' runs are one long episode, and its numbers are those of agents that learn. Here a training has short
+the same run. The thesis' runs are one long episode, and its numbers come from agents that learn. Here a training has short
 episodes, and comparisons are of runs with the final policies. The set-up WHILE_LEARNING compares the last tenth of trainings,
 exploration included, with TCPs over a run as long as an episode.
 """
@@ -122,7 +122,7 @@ def episode(controller: str) -> str:
 
 
 def with_learning(evidence: Evidence, episode_s: float) -> Evidence:
-    """Returns the evidence with what WHILE_LEARNING compares as further variants: see `learning` and `episode`."""
+    """Returns the evidence with the variants that WHILE_LEARNING compares: see `learning` and `episode`."""
     last_tenth, first = (lambda steps: steps > LAST_TENTH * steps.max(initial=0.0)), (lambda time_s: time_s <= episode_s)
     more = [_part(each, learning(each.name), each.learning, last_tenth) for each in evidence.variants.values() if each.learning]
     rivals = [evidence.variants[name] for name in RIVALS if more and name in evidence.variants]

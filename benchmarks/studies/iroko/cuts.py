@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy by hand that does what DDPG learns in the form of Iroko's thesis: it cuts all hosts for single steps.
+"""A policy by hand that acts as DDPG learns to act in the form of Iroko's thesis: it cuts all hosts for single steps.
 
 Equation 4.3 counts the mean command, which such cuts hardly lower. Under stock tbf a frame that waits when the rate is cut waits
 as long as the least rate requires, whatever is commanded next (docs/enforcement.md).

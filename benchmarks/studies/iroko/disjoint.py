@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An oracle that maximises equation 4.3 of Iroko's thesis where all flows want the whole line.
 
-The reward is A (1 - 2Q). Without a queue it is A, the mean commanded share, whoever has it. So it is largest if as many flows as
-share no link have the line, and all others nothing.
+The reward is A (1 - 2Q). Without a queue it is A, the mean commanded share, whichever host has the share. So it is largest if as
+many flows as share no link have the line, and all others nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def most_disjoint(paths: Sequence[frozenset[int]]) -> list[int]:
 
 
 class DisjointFlows:
-    """A policy for hosts with one flow each: those of the largest set of flows that share no link send, all others stop."""
+    """A policy for hosts with one flow each: the senders of the largest set of flows that share no link send, all others stop."""
 
     def __init__(self, context: PolicyContext) -> None:
         self._scene, self._action = context.scene, context.action

@@ -51,7 +51,7 @@ CLAIMS = (
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns what all runs are measured by, and when the last answer was complete."""
+    """Returns the measures of all runs, and the time at which the last answer was complete."""
     flows = result.records("flows")
     answers = flows[flows["size_bytes"] == ANSWER_BYTES]
     ended = bool((answers["end_ns"] >= 0).all())

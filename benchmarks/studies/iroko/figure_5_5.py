@@ -2,7 +2,7 @@
 """Figure 5.5 of Iroko's thesis: a fat-tree of 16 hosts, the hotspot pattern, UDP senders under the agent.
 
 The thesis does not say how TCPs appear in a figure of UDP. Here they carry the same pairs over TCP. The oracle of disjoint flows
-(disjoint.py) shows what maximises the reward.
+(disjoint.py) maximises the reward.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 Each net is from `dcgym method acc train --seed N`; five with `--cases all`, else one. It does not explore any more. It
 runs beside SECN1, SECN2, each action of its template as a static marking, a net with random weights and an agent that draws its
 actions, in labs of the same scenario and seed: the seeds of this study are scenarios. The best single action is chosen in
-scenarios of trainings, the best action of each case in the case itself: that oracle is what can be gained at all.
+scenarios of trainings, the best action of each case in the case itself: that oracle is the most that can be gained.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def better(case: str, rival: str) -> Criterion:
 
 @dataclass(frozen=True, slots=True)
 class NetRows(FunctionRows):
-    """Collects rewards, and tells of shorter trainings."""
+    """Collects rewards, and names shorter trainings."""
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
         made = FunctionRows.__call__(self, study, options, progress)

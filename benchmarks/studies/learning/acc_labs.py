@@ -47,7 +47,7 @@ def secn(rate_bps: int = USUAL_BPS) -> dict[str, Contestant]:
 class Kept:
     """Rewards by case, lab and contestant, in a file: a study that was killed goes on with them.
 
-    The file's name says what they follow from besides the contestants' names: the programs, and `parts`.
+    The file's name identifies the inputs of the rewards, besides the contestants' names: the programs, and `parts`.
     """
 
     place: Path
@@ -83,7 +83,7 @@ def add(found: Rewards, measure: str, seed: int, rewards: Mapping[str, float]) -
 
 
 def best_of(evidence: Evidence, chosen: Callable[[Mapping[str, Mapping[int, float]]], Mapping[int, float]]) -> VariantEvidence:
-    """Returns the oracle: for each measure what `chosen` makes of the rewards of all actions."""
+    """Returns the oracle: for each measure the value that `chosen` computes from the rewards of all actions."""
     actions = {name: each for name, each in evidence.variants.items() if name in STATIC}
     names = dict.fromkeys(measure for each in actions.values() for measure in each.numbers)
     numbers = {of: chosen({name: each.numbers[of] for name, each in actions.items() if of in each.numbers}) for of in names}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of what could be gained ACC's shipped net gains, over DCQCN and over DCTCP, in cases that nobody trained on.
+"""The share of the possible gain that ACC's shipped net gains, over DCQCN and over DCTCP, in cases without training.
 
 The cases are another fabric, another rate and an all-reduce. The oracle of a case is the best single action of the template over
-all seeds. Its gain is its reward less that of SECN1 or SECN2. The net was trained on one switch at 25 Gbit/s with DCQCN in the
-NICs, and never with TCP. It does not explore. Each seed draws the traffic of every case anew. All contestants have labs of the
-same case and seed, so their rewards are paired. A reward is the mean over all queues of the network.
+all seeds. Its gain is its reward less the reward of SECN1 or SECN2. The net was trained on one switch at 25 Gbit/s with DCQCN in
+the NICs, and never with TCP. It does not explore. Each seed draws the traffic of every case anew. All contestants have labs of
+the same case and seed, so their rewards are paired. A reward is the mean over all queues of the network.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ NET = "ACC"
 SEEDS, SLOTS = 3, 30
 """Decision times of a lab: 15 ms, of which the first ten do not count (held_out.WARMUP)."""
 LITTLE = 1e-3
-"""The oracle's gain below which no share of it is told."""
+"""The least gain of the oracle of which a share is reported."""
 FABRIC = {"kind": "leafspine", "leaves": 2, "hosts_per_leaf": 4, "spines": 2, "uplinks": 1, "uplink_rate": f"{USUAL_BPS}bit/s"}
-"""Two racks whose uplinks carry half of what their servers do."""
+"""Two racks whose uplinks have half of their servers' rate."""
 ONE_SWITCH = {"kind": "single", "hosts": 8}
 OVER: Mapping[str, Mapping[str, Any]] = {
     "DCQCN": {
@@ -81,7 +81,7 @@ TRAFFIC: Mapping[str, tuple[Mapping[str, Any], int, Mapping[str, Any]]] = {
         {"kind": "alltoall", "schedule": "linear", "size": "500kB", "rounds": 20, "interval": "200us", "jitter": "50us"},
     ),
 }
-"""Network, rate of the servers and traffic of each case. An all-reduce of 4 MB in its direct form is two such all-to-alls."""
+"""Network, rate of the servers and traffic of each case. An all-reduce of 4 MB in its direct form is two of these all-to-alls."""
 CASES = {
     f"{over}, {name}": OracleCase(network, rate_bps, workload, over)
     for (name, (network, rate_bps, workload)), over in product(TRAFFIC.items(), OVER)
@@ -125,7 +125,7 @@ def gain(evidence: Evidence, cases: Sequence[str], rival: str) -> Estimate | Non
 
 
 def share(evidence: Evidence, case: str, rival: str) -> str:
-    """Returns what share of the oracle's gain over a rival the net gains, in words."""
+    """Returns the net's share of the oracle's gain over a rival, in words."""
     possible = mean(evidence, BEST, case) - mean(evidence, rival, case)
     own = gain(evidence, [case], rival)
     assert own is not None
@@ -168,7 +168,7 @@ TITLE = "ACC and static markings in cases that no training had"
 
 
 def beside_the_oracle(evidence: Evidence) -> Evidence:
-    """Returns by case what the net and its rivals earn less than the oracle."""
+    """Returns by case how much less the net and its rivals earn than the oracle."""
     made = {}
     for case, who in product(CASES, [who for who in DRAWN if who in evidence.variants]):
         best, mine = evidence.values(BEST, case), evidence.values(who, case)

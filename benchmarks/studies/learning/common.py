@@ -22,13 +22,13 @@ POLICY = "policy.npz"
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How the policies of a study are trained: `dcgym METHOD train`."""
+    """The training of a study's policies: `dcgym METHOD train`."""
 
     name: str
     option: str
-    """The option that says how long it trains."""
+    """The option that sets the length of the training."""
     steps: int
-    """What the option is by default."""
+    """The option's default."""
 
     def place(self, name: str, options: StudyOptions) -> Path:
         """Returns the folder of trainings and runs; shorter trainings have their own."""
@@ -47,7 +47,7 @@ class Method:
         return (out / POLICY).absolute()
 
     def shortfall(self, other: Shortfall, options: StudyOptions) -> Shortfall:
-        """Returns what is shorter; claims on policies of shorter trainings are not tested."""
+        """Returns the trainings that are shorter; claims on their policies are not tested."""
         short = fewer(self.option.removeprefix("--").removesuffix("s"), options.steps or self.steps, self.steps)
         return replace(other, runs=", ".join(filter(None, (other.runs, f"trainings of {short}" if short else ""))))
 
@@ -61,7 +61,7 @@ class AfterTraining:
     """Returns the folders that runs of a seed read, with more options of their training; their names end with its seed."""
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
-        """Trains what is missing, then runs the specs. No sample is repeated: its policy would be trained anew."""
+        """Trains missing policies, then runs the specs. No sample is repeated: its policy would be trained anew."""
         progress.phase("training")
         name = study.name.rpartition("/")[2]
         seeds = range(1, (options.seeds or study.seeds) + 1)
@@ -74,7 +74,7 @@ class AfterTraining:
 def most(about: tuple[str, ...], words: str, share: float, holds: Callable[[Evidence, int], bool], said: str) -> Criterion:
     """Returns the criterion that `holds(evidence, seed)` for at least a share of the seeds that the first variant has.
 
-    `said`: the measure, by whose values of the first variant the outcome is told.
+    `said`: the measure whose values, for the first variant, describe the outcome.
     """
 
     def judge(evidence: Evidence) -> Outcome:

@@ -19,7 +19,7 @@ from dc_gym.study import Claim, Criterion, Evidence, Measure, Outcome, Study, ab
 from dc_gym.study.trained import COLORS, PolicyVariant, Setup, TrainedLength, TrainedRuns
 
 SHORT_OF = 0.05
-"""How much less than the best static setting is still good."""
+"""The largest acceptable loss against the best static setting."""
 STEPS: Mapping[str, Mapping[str, Any]] = {
     f"K = {frames}p": {"marking": "step", "k_bytes": f"{frames}p"} for frames in (3, 5, 10, 20, 40, 65, 130)
 }
@@ -66,7 +66,7 @@ def setup(name: str, environment: str, **length: Any) -> Setup:
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns what agents' runs have in common, and the delay in switches."""
+    """Returns the keys that agents' runs share, and the delay in switches."""
     return measured.numbers(result) | {DELAY.name: number((result.manifest.get("agent") or {}).get(DELAY.name))}
 
 

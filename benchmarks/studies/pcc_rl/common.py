@@ -27,7 +27,7 @@ KEYS = {AS_STATED: {"nic.policy": "pccrl-lstm"}, SWIFT_PCC: rlcc.PRESETS[rlcc.PC
 COLORS = {"PCC-RL": "#332288", "DC2QCN": "#CC6677", "Swift": "#999933", AS_STATED: "#44AA99", HPCC: "#888888"}
 COLORS[SWIFT_PCC] = COLORS["Swift"]
 LOOKS = {SWIFT_PCC: ("^", "-.")}
-"""Markers and lines that differ from those of the other contestants."""
+"""Markers and lines that differ from the other contestants'."""
 STAND_INS = {
     "PCC-RL": "RL-CC's tree stands in for it",
     "DC2QCN": "DCQCN stands in for it",

@@ -52,7 +52,7 @@ NOTES = (
     " adds.",
 )
 BY_RATE = ("PCC-RL", "DC2QCN", "Swift")
-"""HPCC's rivals. They begin slowly in rows named slow start; HPCC has a window and no such parameter."""
+"""HPCC's rivals. They begin slowly in rows named slow start; HPCC has a window and no parameter for the start."""
 SETUPS = (rlcc.PCC, rlcc.HELD, HALF, rlcc.SLOW, *SIZES)
 WHOSE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys((rlcc.OWN, *SIZES), tuple(WHO)),

@@ -7,7 +7,7 @@ fluid`. Training is not on labs: NICs there run a table without randomness, and 
 
 One criterion decides for all who masters the task. The policy runs alone on a bottleneck without exploration, with two to 128
 flows; it was trained with at most eight. It must keep inflation within a tenth of eq. 2, Jain's index above 0.95, and the sum of
-rates above 0.9. The papers give neither hyper-parameters nor training lengths of what failed; ours are below.
+rates above 0.9. The papers give neither hyper-parameters nor training lengths of the failed algorithms; ours are below.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class FluidTrainings:
     lengths: Mapping[bool, tuple[int, int]]
     """Seeds and decisions of the study's own length, and with `--length full`."""
     settings: Mapping[str, Any]
-    """What trainings are told: part of the identity of the evidence."""
+    """The arguments of trainings: part of the identity of the evidence."""
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
         algorithms = _algorithms(study, options)
@@ -222,7 +222,7 @@ def facts(options: StudyOptions) -> Facts:
 
 
 BAND = {OVER.name: lambda ax: ax.axhspan(1 - WITHIN, 1 + WITHIN, color="#DDDDDD", zorder=0)}
-"""What the criterion allows."""
+"""The bounds of the criterion."""
 LINES = [series.VariantLine(LABELS[each], COLORS[each], {flows: name(each, flows) for flows in FLOWS}) for each in LABELS]
 STUDY = Study(
     TITLE,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab beside a peer whose results are stored: what is measured of a case, and a study of all cases of a peer.
+"""The lab beside a peer whose results are stored: the measures of a case, and a study of all cases of a peer.
 
 Each case is run with several gaps between the flows' starts, and medians over gaps are compared: single runs differ by how
 packets meet, so that one gap in seven may give four times the queue. The table has all gaps; the page has the medians.
@@ -80,7 +80,7 @@ def study(peer: str, within: Mapping[str, float], judged: Sequence[Measure] = JU
 
 
 def measure(result: Result, case: PeerCase) -> dict[str, float]:
-    """Returns what the lab's run of a case gave."""
+    """Returns the result of the lab's run of a case."""
     ports = result.derived("port_metrics")
     if ports is None:
         raise ProtocolError(f"{result.path}: it has no table of ports")
@@ -96,10 +96,10 @@ def measure(result: Result, case: PeerCase) -> dict[str, float]:
 
 
 def carried(case: PeerCase, result: Result, shared: Sequence[str]) -> float:
-    """Returns the mean share of their line that data took of the shared ports, from the ports' counters.
+    """Returns the mean share of the shared ports' lines that data took, from the ports' counters.
 
-    Packets of data have one size and ACKs another, so bytes and packets tell how many of each left. CNPs and probes are as small
-    as ACKs, and count as these.
+    Packets of data have one size and ACKs another, so bytes and packets give the number of each that left. CNPs and probes are as
+    small as ACKs, and count as these.
     """
     names, ours, queues = [port["name"] for port in result.ports], OURS[case.algorithm], result.records("queues")
     window_ns = np.array([case.from_us, case.until_us]) * 1000
@@ -113,7 +113,7 @@ def carried(case: PeerCase, result: Result, shared: Sequence[str]) -> float:
 
 
 def delivered(result: Result, flows: int) -> Progress:
-    """Returns the flows' bytes over time: what was acknowledged."""
+    """Returns the flows' acknowledged bytes over time."""
     records = result.records("tcp")
     times = np.unique(np.asarray(records["t_ns"], np.int64))
     at = np.zeros((len(times), flows))
@@ -139,7 +139,7 @@ def _medians(runs: Sequence[Mapping[int, float]]) -> dict[int, float]:
 
 
 def printed(rows: Rows) -> dict[str, float]:
-    """Returns the medians of what a peer gave. It has pauses only where there is PFC."""
+    """Returns the medians of a peer's results. It has pauses only where there is PFC."""
     pauses = all("topology.pfc" in OURS[case.algorithm].keys for case in rows)
     values = {each.name: median(getattr(row, each.name) for row in rows.values()) for each in (*JUDGED, *[PAUSES] * pauses)}
     values[CONVERGED.name] = median(row.converged_us for row in rows.values()) / 1e6

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab beside ns-3: DCTCP. TCP's code differs, so that only what it carries is judged.
+"""The lab beside ns-3: DCTCP. TCP's code differs, so that only its throughput is judged.
 
 The permutation is shown alone: an ACK for each segment, which ns-3 needs, takes 2 % more of links that carry data both ways.
 """

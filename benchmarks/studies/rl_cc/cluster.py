@@ -41,7 +41,7 @@ WHOSE = {setup: whose for setup, (whose, _) in _TOLD.items()}
 LOOKS = {setup: look for setup, (_, look) in _TOLD.items()}
 """The contestants with rows of their own, and markers and lines, by set-up."""
 BRING_UP = (SLOW, SPREAD)
-"""The set-ups that are about how flows begin. What they lose is counted from the first packet on, as in the paper."""
+"""The set-ups that are about how flows begin. Their losses are counted from the first packet on, as in the paper."""
 
 
 def on(who: str, setup: str) -> str:
@@ -99,7 +99,7 @@ def network_of(network: ScaledNetwork, who: str) -> ScaledNetwork:
 
 
 def contestants(scenario: str, setups: Iterable[str] | None = None) -> list[str]:
-    """Returns the contestants of a scenario, with those of its set-ups or of the given ones."""
+    """Returns the contestants of a scenario, together with the contestants of its set-ups or of the given ones."""
     some = SETUPS[scenario] if setups is None else setups
     return [who for who in ALL if SETUP_OF[who] in (OWN, *some)]
 
@@ -179,7 +179,7 @@ def look(who: str) -> tuple[str, str]:
 
 
 def long_short(result: Result) -> dict[str, float]:
-    """Returns the measures of long and short flows, at 100 Gbit/s; those of short ones if there are no others.
+    """Returns the measures of long and short flows, at 100 Gbit/s; of short flows alone if there are no others.
 
     A short flow that has not ended counts with its time so far.
     """

@@ -36,7 +36,7 @@ Rows = Sequence[Sequence["Axes"]]
 Looks = Mapping[str, Sequence[str]]
 """Color, marker and line by contestant; the last two may be left out."""
 Claims = Callable[[str], Iterable[Claim]]
-"""The claims on a set-up, OWN for the study's own; those that are about the same rows count once."""
+"""The claims on a set-up, OWN for the study's own; claims about the same rows count once."""
 
 GOODPUT = Measure("goodput", "goodput (of the line)", digits=3)
 LATENCY = Measure("latency_s", "latency (us)", 1e6)
@@ -82,7 +82,7 @@ OF_SHARED = tuple(f"topology.{key}" for key in _OF_SHARED)
 OWN, SHARED, WINDOW, PCC, NO_PATIENCE, LARGE, HELD = "", "shared buffer", "window", "PCC", "patience 0", "500 kB", "held"
 FULL_QUEUE, TIMEOUTS, FIRMWARE, SLOW, SPREAD = "full queue", "16.8 ms", "firmware", "slow start", "spread starts"
 PERMUTATION, TORS, ITERATIONS, FRESH, PAIRS = "permutation", "8 x 8", "20 iterations", "fresh", "in pairs"
-"""The set-ups: "" is that of all other rows. The name of a set-up stands behind its contestant's."""
+"""The set-ups: "" is the set-up of all other rows. The name of a set-up stands behind its contestant's."""
 NO_CONTROL = "no control"
 UNCONTROLLED = {NO_CONTROL: "fixed"}
 """The contestant without an algorithm, whose flows send at line rate always."""
@@ -121,12 +121,12 @@ ABOUT: Mapping[str, str] = {
     FRESH: "256 KiB and more: a run a size, a queue pair a message, a shared buffer; else queue pairs last, with their rates",
     PAIRS: "256 KiB and more: a run a size, a process sends to one other at a time, as Open MPI's 64 do; else to all at once",
 }
-"""How rows named so differ, for the pages."""
+"""The difference of rows with this name, in words for the pages."""
 
 DCQCN: Keys = {"nic.preset": "paper", "topology.marking": "secn2"}
-"""DCQCN's parameters and marking. How the paper's switches mark is not known: here as HPCC's authors had it.
+"""DCQCN's parameters and marking. The paper does not give its switches' marking; here they mark as in HPCC's simulator.
 
-RL-CC's DCQCN is that of its NICs, but under the firmware's parameters a flood outlasts these runs (set-up firmware).
+RL-CC's DCQCN is its NICs' own, but under the firmware's parameters a flood outlasts these runs (set-up firmware).
 """
 SETTINGS: Mapping[str, Keys] = {"dcqcn": DCQCN}
 """Additional keys by controller."""
@@ -163,7 +163,7 @@ def variant(
 
 
 def whole(network: ScaledNetwork) -> ScaledNetwork:
-    """Returns the network with `--length full`: RL-CC's fabric in place of a quarter of it."""
+    """Returns the network with `--length full`: RL-CC's whole fabric instead of a quarter of it."""
     if network.name != SMALL_FABRIC.name:
         return network
     smaller = SMALL_FABRIC.topology.keys() - FABRIC.topology.keys()
@@ -177,7 +177,7 @@ def many_to_one(name: str, controller: str, network: ScaledNetwork, flows: int, 
 
 
 def printed(measures: Iterable[Measure], values: Iterable[float]) -> dict[str, float]:
-    """Returns what the paper prints of a variant, by measure; nothing for measures that it does not print."""
+    """Returns the values that the paper prints for a variant, by measure. Measures that it does not print are left out."""
     return {measure.name: value for measure, value in zip(measures, values, strict=False)}
 
 
@@ -192,7 +192,7 @@ def of_setup(who: str, setup: str) -> str:
 
 
 def with_setups(setups: Iterable[str], make: Claims) -> tuple[Claim, ...]:
-    """Returns the claims of `make`, and behind them those of each set-up that are about its rows, which are counted apart."""
+    """Returns the claims of `make`, followed by each set-up's claims on its own rows, which are counted apart."""
     own = tuple(make(OWN))
     found = list(own)
     for setup in setups:
@@ -203,7 +203,7 @@ def with_setups(setups: Iterable[str], make: Claims) -> tuple[Claim, ...]:
 
 
 def keys_of(controller: str, setup: str) -> dict[str, Any]:
-    """Returns the keys of a contestant's rows in RL-CC's figures: those of the set-up, and Swift's form."""
+    """Returns the keys of a contestant's rows in RL-CC's figures: the set-up's keys, and Swift's form."""
     own = RATE_ONLY if controller == "swift" and setup != WINDOW else {}
     return {**own, **PRESETS.get(setup, {})}
 
@@ -270,9 +270,9 @@ def _fairness(result: Result) -> float:
 def drawing(
     title: str, size: tuple[float, float], draw: Callable[[Evidence, Rows], None], legend: int = 0, grid: str = "y", **shape: Any
 ) -> Callable[[Evidence], Figure]:
-    """Returns what draws a figure of such a size in inches.
+    """Returns the function that draws a figure of a size in inches.
 
-    `draw` draws into its rows of axes, of which there are as many as `shape` says; `legend`: columns of a legend below them.
+    `draw` draws into its rows of axes, whose number `shape` gives; `legend`: columns of a legend below them.
     """
 
     def drawn(evidence: Evidence) -> Figure:
@@ -319,7 +319,7 @@ def study(
     more: Callable[[Result], dict[str, float]] | None = None,
     **told: Any,
 ) -> Study:
-    """Returns a study that measures what its table has by `numbers` and `more`, and says how it was run.
+    """Returns a study that fills its table by `numbers` and `more`, and states how it was run.
 
     `claims` are judged on each set-up, `also` once; `told` are more fields of the study.
     """

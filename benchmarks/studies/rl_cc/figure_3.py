@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 3 of RL-CC: RTT inflation over the number of flows, against eq. 2, and Swift's against the best curve of its kind.
 
-The paper simulates one second and uses its second half. 8192 flows are run with `--cases all` only. The paper does not say what
-it fits to Swift; here it is a + b sqrt(N) by relative least squares. Its intervals are of 99 %, ours of 95 %. All flows begin at
-their share, since everything is measured at rest.
+The paper simulates one second and uses its second half. 8192 flows are run with `--cases all` only. The paper does not give the
+curve that it fits to Swift; here it is a + b sqrt(N) by relative least squares. Its intervals are of 99 %, ours of 95 %. All
+flows begin at their share, since everything is measured at rest.
 
 Calibrated rows give the policy a target that is lower by its own offset. Rows with another additive step of Swift's are compared
 with Swift's own law, which grows as the cube root of the number of flows where its flow scaling is most of the target.
@@ -117,7 +117,7 @@ def _variant(who: str, flows: int) -> Variant:
 Curve = Mapping[int, float]
 """Inflation by number of flows."""
 Judge = Callable[[Evidence, str], tuple[bool, str]]
-"""Returns whether a contestant's inflation is as claimed, and what it is in words."""
+"""Returns whether a contestant's inflation is as claimed, and the inflation in words."""
 
 
 def _measured(evidence: Evidence, who: str) -> dict[int, Mapping[int, float]]:

@@ -139,7 +139,7 @@ def _iteration_s(flows: np.ndarray) -> float:
 
 
 def joined(evidence: Evidence) -> Evidence:
-    """Returns the contestants of the page: with the measures of their run, or with those of their runs of one size each."""
+    """Returns the contestants of the page, with the measures of their one run or of their runs of one size each."""
     found = {}
     for name, (who, setup) in BASE.items():
         apart, _ = APART.get(setup, ((), 0))

@@ -7,7 +7,7 @@ place, so that only the time differs. The paper does not say how long its runs a
 
 Each flow's decisions are made as if it had its own processor. The rows "in turn" (`nic.decisions`) show a processor that all
 flows of a NIC share. Their flows begin at their share: 64 flows from line rate would take 23 cuts of up to 5 ms each. These runs
-last LIVES decisions of a flow. The rows "30 us" and "100 us" show what the time alone costs 16 flows.
+last LIVES decisions of a flow. The rows "30 us" and "100 us" show the cost of the time alone for 16 flows.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ SLOWER, FEWER = 2, 0.01
 MANY, BETWEEN_US = 64, (50, 150)
 """The number of flows, and additional times of a decision, between which many flows begin to lose."""
 FEW, LATER_US = 16, (30, 100)
-"""The number of flows, and additional times of a decision, for which it is measured what the time alone costs."""
+"""The number of flows, and the additional times of a decision, with which the cost of the time alone is measured."""
 LIVES, SHORTEST_NS = 24, 10 * MS
 QUEUE, BURST = 4, 8
-"""Places in a full queue, above the flows of a NIC with 16 alone, and packets of a TX event there. At the line such events take
-0.93 of the time for the trees, and 17 times what there is for the MLP. Both are ours, found on seed 11."""
+"""Places in a full queue, above the flows of a NIC with 16 alone, and packets of a TX event there. At the line, TX events of this
+size take 0.93 of the time for the trees, and 17 times the available time for the MLP. Both are ours, found on seed 11.
+"""
 TIMEOUT_NS, PROBE_TIMEOUT_NS = 4096 << 12, 800 * US
 """4.096 us x 2^12, verbs' time of an ACK; the default of Table II's other rows, two round trips through the longest queue."""
 LOSING = 0.1
@@ -59,7 +60,7 @@ LOOKS = {NO_PATIENCE: ("v", "-."), FULL_QUEUE: ("x", ":"), TIMEOUTS: ("^", ":")}
 
 
 def _keys(latency_ns: int, flows: int, setup: str) -> dict[str, Any]:
-    """Returns the keys of a row whose flows decide as its set-up says."""
+    """Returns the keys of a row whose flows decide as in its set-up."""
     if setup == FULL_QUEUE:
         queue = {"nic.decisions": "in-turn", "nic.event_cost": latency_ns, "nic.event_queue": QUEUE, "nic.burst": BURST}
         return {**queue, **common.PRESETS[NO_PATIENCE]}
@@ -70,7 +71,7 @@ def _keys(latency_ns: int, flows: int, setup: str) -> dict[str, Any]:
 
 
 def _who(who: str) -> tuple[str, int, str]:
-    """Returns a contestant of WHO, or the network with another time of a decision, such as "30 us"."""
+    """Returns a contestant of WHO, or the network with another decision time, such as "30 us"."""
     return WHO[who] if who in WHO else ("rlcc-mlp", int(who.removesuffix(" us")) * US, "#888888")
 
 

@@ -4,7 +4,7 @@
 Flows begin at their share, since everything is measured at rest.
 
 The queue is not still at rest: with many flows it swings with a period of about four decisions of a flow. The swing is measured,
-and the inflation computed at which the policy, in an open loop of such a swing, keeps the rate on average.
+and the inflation computed at which the policy, in an open loop of this swing, keeps the rate on average.
 """
 
 from __future__ import annotations

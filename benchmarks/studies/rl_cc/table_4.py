@@ -39,7 +39,7 @@ CASES = [(scenario, count) for scenario, counts in COUNTS.items() for count in c
 
 
 def lost(scenario: str, count: int, setup: str) -> Measure:
-    """Returns the losses that claims are about: those after bring-up, but all where bring-up is what a set-up changes."""
+    """Returns the losses that claims are about: losses after bring-up, or all losses if a set-up changes the bring-up."""
     return common.DROPS if setup in cluster.BRING_UP and cluster.has(setup, scenario, count) else common.LATE_DROPS
 
 
@@ -59,7 +59,7 @@ def _claims(setup: str) -> Iterator[Claim]:
 
 
 def derive(evidence: Evidence) -> Evidence:
-    """Returns the cases' variants, with what the paper's table prints."""
+    """Returns the cases' variants, with the values of the paper's table."""
     printed = {
         name(who, scenario, count): {common.DROPS.name: value}
         for who, scenarios in PAPER.items()

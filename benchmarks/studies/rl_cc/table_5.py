@@ -4,7 +4,7 @@
 A controller masters a task if in each of its cases it has at least BANDWIDTH of the best controller's bandwidth and takes at most
 TIME times the best one's time. Each task has its own bandwidth and time. In the network these are goodput and latency; with long
 and short flows, the long flows' goodput and the short ones' slowdown; for MPI_Alltoall the latency alone, which reflects both.
-The runs are those of figures 6, 7, 9 and 10. Rows named "window" compare the same with a Swift that has a window in Swift's
+The runs are shared with figures 6, 7, 9 and 10. Rows named "window" compare the same with a Swift that has a window in Swift's
 place. Notes on the page give the verdicts of criteria around the fixed one.
 """
 

@@ -25,7 +25,7 @@ SOURCE = "RL-CC, Table VI and section VI"
 ARTIFACT = Measure("artifact", "the artifact's network", digits=4)
 UNDER, TARGET, CONGESTED = STATES
 POLICIES = ("rlcc-mlp", "rlcc-tree")
-"""The algorithms whose policy has no memory. An LSTM's action also depends on what came before the two states."""
+"""The algorithms whose policy has no memory. An LSTM's action also depends on the states before these two."""
 ACTIONS = [Measure(each, each, digits=4) for each in POLICIES]
 
 

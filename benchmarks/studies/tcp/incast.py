@@ -3,10 +3,10 @@
 
 The setting follows V. Vasudevan et al. (SIGCOMM 2009) and M. Alizadeh et al. (DCTCP, SIGCOMM 2010, section 4.2.1): 1 Gbit/s, a
 static buffer of 100 kB per port, DCTCP's K of 20 frames, a round trip of 100 us. Each sender opens a connection and sends 64 KiB.
-The goodput is that of all senders together, from the first start to the last byte. Seeds differ by a start jitter of 20 us.
+The goodput counts all senders together, from the first start to the last byte. Seeds differ by a start jitter of 20 us.
 
-The arithmetic is in full frames. B is the buffer (66), P what a round trip holds without queueing (10.3), S the segments of a
-flow (46), and W = 10 Linux's initial window. What is outstanding and not in the pipe is queued:
+The arithmetic is in full frames. B is the buffer (66), P the frames of a round trip without queueing (10.3), S the segments of a
+flow (46), and W = 10 Linux's initial window. Outstanding frames that are not in the pipe are queued:
 
     CUBIC   slow start sends two frames for each acknowledged one until the flow has no more, so it has at most
             (S + W) / 2 outstanding; drops begin when N (S + W) / 2 - P > B
@@ -52,7 +52,7 @@ QUEUE, LATE_DROPS = Measure("queue_frames", "mean queue (frames)"), Measure("lat
 
 
 def first_overflow(frames_a_sender: float, more_frames: float = 0) -> int:
-    """Returns the smallest number of senders whose outstanding frames exceed what pipe and buffer hold."""
+    """Returns the smallest number of senders whose outstanding frames exceed the room of pipe and buffer."""
     return math.floor((BUFFER + PIPE - more_frames) / frames_a_sender) + 1
 
 
@@ -74,7 +74,7 @@ def one_timeout_bps(senders: int) -> float:
 
 
 def measure(result: Result, lasting: bool = False) -> dict[str, float]:
-    """Returns a round's goodput and drops, or what flows without an end queue and lose after the warm-up."""
+    """Returns a round's goodput and drops, or the queue and the drops of endless flows after the warm-up."""
     if not lasting:
         flows = result.records("flows")
         taken_ns = float(flows["end_ns"].max() - flows["start_ns"].min()) if (flows["end_ns"] > 0).all() else math.inf
@@ -114,7 +114,7 @@ def collapse(controller: str, senders: Iterable[int]) -> tuple[Criterion, ...]:
 
 
 TRIED = {each: sorted({*SENDERS, first - 1, first}) for each, first in ONSETS.items()}
-"""Numbers of senders with the usual timer: those of the figure, and those between which drops begin."""
+"""Numbers of senders with the usual timer: the figure's numbers, and the numbers between which drops begin."""
 MARKS = {f"{label_of(who)} drops": first for who, first in ONSETS.items()} | {"2 segments each": first_overflow(LEAST_WINDOW)}
 LINES = [(controller, rto_min) for rto_min in (SLOW, FAST) for controller in TRIED]
 

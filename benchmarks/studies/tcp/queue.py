@@ -30,7 +30,7 @@ from dc_gym.study.theory import crossing
 ACK_BYTES, RATE_BPS, DELAY_NS, K_PACKETS = 66, 10 * 10**9, 2_500, 60
 FLOWS, FASTER = (1, 2, 4), 4
 LEAST, MOST = 0.85, 1.15
-"""How far a measurement may be from an equation."""
+"""The largest allowed difference between a measurement and an equation."""
 SOURCE, THESIS = "M. Alizadeh et al., SIGCOMM 2010", "F. Ruffy Varga's thesis, section 5"
 UTILIZATION = Measure("utilization", "utilization (%)", 100, 4)
 QUEUE = Measure("queue_packets", "mean queue (packets)")
@@ -107,7 +107,7 @@ def measured_amplitude(queue: npt.NDArray[np.float64]) -> float:
 
 
 def measure(result: Result, sawtooth: bool = False) -> dict[str, float]:
-    """Returns numbers of the summary, and those of the sawtooth: of the port's queue and of the windows after the warm-up."""
+    """Returns numbers of the summary and of the sawtooth: of the port's queue and of the windows after the warm-up."""
     summary = result.summary
     port = next(each for each in result.ports if each["name"] == summary["bottleneck_port"])
     found = {each.name: number(summary.get(each.name)) for each in (UTILIZATION, GOODPUT, JAIN, DROPS)}
@@ -140,7 +140,8 @@ def mean_of(evidence: Evidence, name: str, measure: Measure) -> float:
 
 
 def amplitude(flows: int) -> Criterion:
-    """Returns the criterion that the amplitude is within 15 % of equation 8, or explained by what the fluid model leaves out.
+    """Returns the criterion that the amplitude is within 15 % of equation 8, or explained by the effects that the fluid model
+    leaves out.
 
     The explanation is checked: a window is a whole number of packets, so its swing may differ by up to one from equation 7. And a
     delayed ACK releases two frames at once, which adds up to one frame at either end of the queue's swing.

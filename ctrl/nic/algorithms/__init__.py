@@ -45,7 +45,7 @@ class ResolvedParameters:
     scaled: tuple[str, ...]
     """Names of the parameters in SCALED whose number changed."""
     capped: tuple[str, ...]
-    """Names of those that were limited because the scaled value was out of range."""
+    """Names of parameters that were limited because the scaled value was out of range."""
     nic: Mapping[str, int]
     """Settings that the preset asks of the NIC, in ns on this line."""
 
@@ -98,7 +98,7 @@ def load(name: str, folder: Path) -> Algorithm:
 
 
 def _agreed(algorithm: Algorithm, name: str) -> Algorithm:
-    """Returns the algorithm if its controller says of telemetry what its header says."""
+    """Returns the algorithm if its controller and its header agree on telemetry."""
     known = controllers.find(name)
     if known is not None and known.telemetry != algorithm.telemetry:
         does = "defines" if algorithm.telemetry else "does not define"

@@ -3,8 +3,8 @@
 
 script.py (with grammar.lark) parses the language. packets.py and connection.py handle TCP on the wire. calls.py and symbols.py
 handle the system calls, and tun.py the network. interpreter.py runs a script with them, and guest.py many of them in a lab.
-host.py boots the labs, report.py reports the outcome, and known.py lists what is expected to fail. scripts/ holds scripts for
-what the kernel's leave out (DCTCP). docs/conformance.md has the counts.
+host.py boots the labs, report.py reports the outcome, and known.py lists the scripts that are expected to fail. scripts/ holds
+scripts for features that the kernel's scripts leave out (DCTCP). docs/conformance.md has the counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
 
 OWN = Path(__file__).parent / "scripts"
-"""Folder of dc-gym's own scripts, for what the kernel's leave out."""
+"""Folder of dc-gym's own scripts, for features that the kernel's scripts leave out."""
 
 
 def main(args: Namespace, progress: Progress) -> int:

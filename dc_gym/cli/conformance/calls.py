@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """System calls of a script, made through libc exactly as written, also with bad pointers and wrong lengths.
 
-A call is a function here, found by its name in CALLS. It gets the unevaluated arguments and returns what libc returned. It raises
-Mismatch when the call succeeded and filled in something else than the script says.
+A call is a function here, found by its name in CALLS. It gets the unevaluated arguments and returns libc's return value. It
+raises Mismatch when the call succeeded and filled in other values than the script's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Mismatch(Exception):
-    """The kernel did something else than the script says."""
+    """The kernel did not behave as the script requires."""
 
 
 class Unsupported(Exception):
@@ -222,7 +222,7 @@ def _send(process: ScriptState, args: Sequence[Any]) -> int:
 
 
 def _will_connect(process: ScriptState, fd: int, flags: int) -> None:
-    """Tells of a connection if sending with these flags begins one: MSG_FASTOPEN on a socket that has none."""
+    """Reports a connection if sending with these flags begins one: MSG_FASTOPEN on a socket that has none."""
     if flags & SYMBOLS["MSG_FASTOPEN"]:
         state = ctypes.create_string_buffer(1)
         known = _raw("getsockopt", fd, SOL_TCP, socket.TCP_INFO, state, ctypes.byref(ctypes.c_uint32(1))) == 0

@@ -86,7 +86,7 @@ class Connection:
         return segment
 
     def joined(self, parts: Sequence[Segment]) -> Segment:
-        """Joins consecutive segments into one. Where TCP splits what a script writes as one segment is up to TCP."""
+        """Joins consecutive segments into one. TCP may split the data of a script's one segment anywhere."""
         first, last = parts[0], parts[-1]
         at_end = FLAG_BITS["F"] | FLAG_BITS["P"]
         payload = b"".join(part.payload for part in parts)

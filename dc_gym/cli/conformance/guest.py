@@ -62,7 +62,7 @@ class ScriptOutcome:
     packets: int = 0
     """Number of outbound packets that were compared."""
     worst_ns: int = 0
-    """The largest timing error of one of them, in ns."""
+    """The largest timing error of an event, in ns."""
     said: tuple[str, ...] = ()
     """Output of the script's commands on standard error."""
 

@@ -43,7 +43,7 @@ POLL_S = 0.2
 
 
 def check_programs(kernels_own: bool) -> None:
-    """Raises UsageError when a program is missing that scripts call. They would fail or, worse, pass without what they set up."""
+    """Raises UsageError when a program is missing that scripts call. They would fail or, worse, pass without their set-up."""
     needed = PROGRAMS_OF_SCRIPTS if kernels_own else {"ip": "iproute2"}
     missing = {name: package for name, package in needed.items() if shutil.which(name, path=SEARCH) is None}
     if missing:
@@ -85,7 +85,7 @@ def select(
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
-    """Returns the scripts, each once. A folder stands for those in it and below."""
+    """Returns the scripts, each once. A folder stands for the scripts in it and below."""
     found: list[Path] = []
     for path in paths:
         below = sorted(path.rglob("*.pkt")) if path.is_dir() else [path]
@@ -96,7 +96,7 @@ def _files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _named(paths: Sequence[Path]) -> dict[Path, str]:
-    """Returns the names of scripts: those of the files, and of their folders where files have one name."""
+    """Returns the names of scripts: the files' names, with their folders where several files have one name."""
     names = {path: path.stem for path in paths}
     for depth in range(2, max((len(path.resolve().parts) for path in paths), default=0)):
         counts = Counter(names.values())
@@ -149,7 +149,7 @@ class _Labs:
         self._running: list[Lab] = []
 
     def stop(self) -> None:
-        """Ends all labs. Whoever waits for one gets an error."""
+        """Ends all labs. A thread that waits for one gets an error."""
         self._stopped = True
         for lab in list(self._running):
             lab.close()
@@ -169,7 +169,7 @@ class _Labs:
         return verdicts
 
     def _run_lab(self, cases: Sequence[ScriptRun]) -> tuple[list[ScriptOutcome], str]:
-        """Returns verdicts of the cases that ended, and what ended the lab before the others."""
+        """Returns verdicts of the cases that ended, and the error that ended the lab before the others."""
         with scratch(Path(tempfile.gettempdir()), "dcgym-conformance-") as folder:
             private = folder / ".lab"
             (private / OUT).mkdir(parents=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one script: makes its system calls, plays the peer on tun0, and compares what the kernel sends with the script.
+"""Runs one script: makes its system calls, plays the peer on tun0, and compares the kernel's packets with the script.
 
-The semantics are those of google/packetdrill's local mode. A relative time counts from now, but between two inbound packets from
+The semantics follow google/packetdrill's local mode. A relative time counts from now, but between two inbound packets from
 the time of the first. An event's timing error may be up to the tolerance, or an eighth of the time since the previous event,
 whichever is more (timers of the kernel's wheel are that coarse). In a lab computing takes no time, so every timing error is the
 kernel's.
@@ -42,7 +42,7 @@ JIFFY_NS = 1_000_000
 START_EVERY_NS = 32_768 * JIFFY_NS
 INTO_JIFFY_NS = 250_000
 SHELL = shutil.which("bash") or "sh"
-"""Google's scripts are written for a machine on which sh is bash: they say &> file."""
+"""Google's scripts are written for a machine on which sh is bash: they contain &> file."""
 PATIENCE_NS = 20 * 10**9
 """Virtual time, in ns, by which an outbound packet may be late before the interpreter stops waiting for it."""
 SETTLE_S = 1e-6
@@ -50,7 +50,7 @@ SETTLE_S = 1e-6
 
 
 class Failure(Exception):
-    """The kernel did not do what the script says. The text says where."""
+    """The kernel did not behave as the script requires. The text names the place."""
 
 
 class _Blocking:
@@ -100,7 +100,7 @@ class Interpreter:
         self.packets = 0
         """Number of outbound packets that were compared."""
         self.worst_ns = 0
-        """The largest timing error of one of them, in ns."""
+        """The largest timing error of an event, in ns."""
         self.said: list[str] = []
         """Output of commands on standard error."""
         self._process = ScriptState(
@@ -133,8 +133,8 @@ class Interpreter:
     def _begin(self) -> None:
         """Starts the clock of the script.
 
-        It starts well into a jiffy, so that times in whole milliseconds never fall on its edge. The time is a multiple of what
-        the kernel rounds timers to, so that a verdict does not depend on what ran before. Waiting costs nothing.
+        It starts well into a jiffy, so that times in whole milliseconds never fall on its edge. The time is a multiple of the
+        unit to which the kernel rounds timers, so that a verdict does not depend on earlier scripts. Waiting costs nothing.
         """
         self._start_ns = (time.monotonic_ns() // START_EVERY_NS + 1) * START_EVERY_NS + INTO_JIFFY_NS
         self._tun.wait_until(self._start_ns)
@@ -233,7 +233,7 @@ class Interpreter:
         self._check_result(call, _invoke(self._process, call))
 
     def _finish_blocking(self, patience_ns: int) -> None:
-        """Waits for a call that may still block, and checks what it returned and when."""
+        """Waits for a call that may still block, and checks its result and its time."""
         blocking = self._blocking
         if blocking is None:
             return

@@ -27,7 +27,7 @@ EXACT_NS = 1000
 
 
 def lines(verdicts: Sequence[ScriptOutcome], verbose: bool = False) -> Iterator[str]:
-    """Yields a line for every script, those that did not pass with the reason, and the counts."""
+    """Yields a line for every script, with the reason if it did not pass, and the counts."""
     width = max(len(verdict.script) for verdict in verdicts)
     yield "  ".join(["script".ljust(width), *(f"{name:16}" for name in FAMILIES), "packets", "worst timing"])
     for script, by_family in _by_script(verdicts).items():
@@ -110,7 +110,7 @@ def _page(path: Path) -> str:
 
 
 def write_counts(path: Path, verdicts: Sequence[ScriptOutcome], kernel: str, lacking: Sequence[str]) -> None:
-    """Writes the counts, and what did not pass, between two marks in a document."""
+    """Writes the counts, and the scripts that did not pass, between two marks in a document."""
     text = _page(path)
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """packetdrill scripts as plain data: options, commands, and events in the order of the file.
 
-The language is that of google/packetdrill (Cardwell et al., USENIX ATC 2013) and of the kernel's selftests; the grammar is
+It is the language of google/packetdrill (Cardwell et al., USENIX ATC 2013) and of the kernel's selftests; the grammar is
 grammar.lark. Times are nanoseconds. Nothing here runs anything.
 """
 
@@ -119,7 +119,7 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class TcpOption:
-    """A TCP option. kind: nop, eol, mss, wscale, sackOK, sack, TS, FO, FOEXP, md5, ECN. The values are those of the kind."""
+    """A TCP option. kind: nop, eol, mss, wscale, sackOK, sack, TS, FO, FOEXP, md5, ECN. The values depend on the kind."""
 
     kind: str
     values: tuple[Any, ...] = ()

@@ -2,7 +2,7 @@
 """The numbers behind the names in scripts, and the layout of tcp_info.
 
 tcp_info grows from kernel to kernel, so its layout is read from the header of the kernel under test. Numbers that Python's
-modules lack are those of the kernel's uapi headers.
+modules lack are taken from the kernel's uapi headers.
 """
 
 from __future__ import annotations

@@ -8,5 +8,5 @@ keeping.py       keeps files that commands have written
 keyboard.py      lends the terminal to the command that runs
 visitors.py      lets further prompts come (`dcgym attach`);  visit.py is their side
 sources.py       where commands come from: a terminal with history and completion, or standard input
-programs.py      finds what a command would run, and says what to install
+programs.py      finds the program that a command would run, and names the package to install
 """

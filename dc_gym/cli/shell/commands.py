@@ -94,7 +94,7 @@ def help_lines() -> Iterator[str]:
 
 
 def order(line: str, graph: Graph, terminal: str | None = None, scale: int = 1) -> Order:
-    """Parses `NODE COMMAND`, `NODE COMMAND &` or one of ORDERS. `scale` is that of the topology.
+    """Parses `NODE COMMAND`, `NODE COMMAND &` or one of ORDERS. `scale` is the topology's scale.
 
     Raises UsageError, one line, for a line that is neither.
     """
@@ -175,7 +175,7 @@ ORDERS: dict[str, Callable[[list[str], Graph, int], Order]] = {
     GET: _get,
     JOBS: _alone(JOBS),
 }
-"""Commands that the ground executes, each with what parses its words."""
+"""Commands that the ground executes, each with the parser of its words."""
 NAMES = (*SHOWN, *ORDERS, SOURCE, HELP, *END)
 
 

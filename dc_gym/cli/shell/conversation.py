@@ -57,13 +57,13 @@ MISTAKE, NOT_FOUND = 2, 127
 WARNED_AT, ENDED_AT = 3, 4
 """The numbers of Ctrl-C, during one command, at which the user is warned and at which the network ends."""
 MOST_LINES = 100_000
-"""How many commands files may give at once."""
+"""The most commands that files may give at once."""
 HERE_DOCUMENT = re.compile(r"(?<!<)<<(-?)\s*(['\"]?)(\w+)\2")
 """A command whose further lines, up to one that is this word, are its input."""
 STILL_S = 1.0
 """Wall time without virtual time, after Ctrl-C, after which a command is taken for one that computes without a pause."""
 COMPUTES_S = 3.0
-"""The same without Ctrl-C, after which the user is told."""
+"""The same without Ctrl-C, after which the user gets a message."""
 COMPUTES = "has computed for 3 s without a pause, and virtual time stands still meanwhile: wait, or press Ctrl-C"
 COMPUTED = "the command computed without a pause, for which virtual time stands still: interrupted"
 SIGFPE_WORDS, SIGFPE_STATUS, INTERRUPTED = b"Floating point exception", 128 + signal.SIGFPE, 128 + signal.SIGINT
@@ -86,8 +86,8 @@ class Conversation:
     ) -> None:
         """`host` is where all commands run; None: each begins with its node.
 
-        `tools` is a folder with further programs. `on_prompt` is called before the first prompt. `scale` is that of the topology.
-        `keeping` keeps files; None: those of commands are the machine's.
+        `tools` is a folder with further programs. `on_prompt` is called before the first prompt. `scale` is the topology's scale.
+        `keeping` keeps files; None: commands write to the machine's files.
         """
         self.status = 0
         """Exit status of the last command."""
@@ -105,20 +105,20 @@ class Conversation:
         """The quantities that `link` has changed, by port."""
         self._visitors: Visitors | None = None
         self._reader = 0
-        """The one of them who is answered now; 0: the user at the prompt."""
+        """The visitor who is answered now; 0: the user at the prompt."""
         self._runs = False
         """True while a command of the user's runs."""
         self._sourced: list[str] = []
         """Lines of files that are yet to run, the next one last."""
         self._read_lines = 0
-        """How many of them were read since the user typed."""
+        """The number of files' commands read since the user typed."""
         self._memory: ShellMemory
         self._clock_ns = 0
         self._presses = 0
         self._still: tuple[int, float] | None = None
         """Virtual time, in ns, at the last look, and since when (wall clock, in s) it is that."""
         self._running = ""
-        """Node and line of the command that runs. Empty: none, or the user was told that it computes."""
+        """Node and line of the command that runs. Empty: none, or the user has the message that it computes."""
         self._ended = False
         """True if this side has ended the command because it computed."""
 
@@ -189,7 +189,7 @@ class Conversation:
             say(text, flush=True)
 
     def close(self) -> None:
-        """Gives the user the terminal back, and gives up what is half done."""
+        """Gives the user the terminal back, and gives up half-done work."""
         if self._keeping is not None:
             self._keeping.end(is_whole=False)
         self._lend_no_more()
@@ -199,7 +199,7 @@ class Conversation:
             self._keyboard.take_back()
 
     def _type(self) -> None:
-        """Leaves what the user types for the command, which waits for it."""
+        """Leaves the user's typing to the command, which waits for it."""
         self._presses, self._still = 0, None
         keyboard = self._keyboard
         if keyboard is None or not keyboard.lent or not self._runs:  # no command of this shell asks then
@@ -218,7 +218,7 @@ class Conversation:
         _write(sys.stderr.fileno() if step == ERR else sys.stdout.fileno(), data)
 
     def look(self, now_ns: int, end_computation: Callable[[], None]) -> None:
-        """Is told, now and then, the lab's time. Tells of a command for which it stands still, and after Ctrl-C ends that."""
+        """Gets the lab's time, now and then. Reports a command for which it stands still, and after Ctrl-C ends the command."""
         self._clock_ns = now_ns
         if self._called_away() or (
             not self._runs and self._keyboard is not None and self._keyboard.lent and self._keyboard.typed()
@@ -236,7 +236,7 @@ class Conversation:
             self._running = ""
 
     def complete(self, before: str, word: str) -> list[str]:
-        """Returns the words that may stand in place of `word` after `before`."""
+        """Returns the possible completions of `word` after `before`."""
         nodes = [*(host.name for host in self._graph.hosts), *(switch.name for switch in self._graph.switches)]
         place = len(before.split()) + (self._host is not None)
         known: Sequence[str] = [*nodes, *commands.NAMES] if place == 0 else nodes
@@ -275,7 +275,7 @@ class Conversation:
         signal.signal(signal.SIGINT, self._interrupt)
 
     def _return_to_the_user(self, report: Report) -> None:
-        """Ends what belongs to the user's last command."""
+        """Ends the jobs and messages of the user's last command."""
         self._runs = False
         self._lend_no_more()
         if not self._at_line_start and self._presses:
@@ -359,7 +359,7 @@ class Conversation:
         return "\n".join(lines)
 
     def _understand(self, line: str) -> Order | None:
-        """Returns the order for the ground. A line that needs none is answered here, and a mistake is told."""
+        """Returns the order for the ground. A line that needs none is answered here, and a mistake is reported."""
         shown = commands.help_lines() if line == commands.HELP else None
         if self._host is None and line in commands.SHOWN:
             shown = commands.SHOWN[line](self._graph, self._changed)

@@ -2,7 +2,7 @@
 """Files that commands have written in a lab, and that the user keeps: `get FILE` and `--keep DIR`.
 
 A lab gives names, sizes and bytes, and none of them is trusted. A file is created new, below the user's folder, through no link.
-What a lab sends is bounded by the size of its memory.
+The size of a lab's memory bounds the bytes that it sends.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Keeping:
         return self._failed or None
 
     def names(self, listing: bytes) -> list[str]:
-        """Returns the names in a lab's listing that are names of files below a folder, without those that the user has got."""
+        """Returns the names in a lab's listing that are names of files below a folder, without files that the user has got."""
         try:
             found = json.loads(listing)
         except ValueError:
@@ -100,14 +100,14 @@ class Keeping:
 
 
 def is_below(name: str) -> bool:
-    """Returns whether a name is that of a file below any folder, and can be shown as it is."""
+    """Returns whether a name is a path below any folder, and can be shown as it is."""
     parts = PurePosixPath(name).parts
     short = all(len(os.fsencode(part)) <= 255 for part in parts) if name.isprintable() else False
     return bool(parts) and short and ".." not in parts and not name.startswith("/") and str(PurePosixPath(name)) == name
 
 
 def lost(names: list[str]) -> Iterator[str]:
-    """Yields the line that names what ends with the network, if there is something."""
+    """Yields the line that names the files that end with the network, if there are any."""
     if names:
         shown = ", ".join([*names[:MOST_NAMED], *(["..."] if len(names) > MOST_NAMED else [])])
         what = "1 file that commands wrote ends" if len(names) == 1 else f"{len(names)} files that commands wrote end"

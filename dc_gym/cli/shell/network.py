@@ -38,7 +38,7 @@ SCRATCH = "dcgym-shell-"
 LONGEST_NS = 10 * 365 * 86400 * 10**9
 """Time after which a shell counts as forgotten."""
 MOST_HOSTS = 320
-"""Up to this many hosts, each knows the way to all others (topologies/realize/fabric.py)."""
+"""Up to this many hosts, each has the routes to all others (topologies/realize/fabric.py)."""
 
 
 def alone(spec: Spec) -> Spec:
@@ -119,7 +119,7 @@ def _receive(conversation: Conversation, work: Path, stack: ExitStack, progress:
 
 
 class Watching(Quiet):
-    """Passes on the phases of the boot, and tells how far virtual time is."""
+    """Passes on the phases of the boot, and reports the virtual time."""
 
     def __init__(self, shown: Progress, on_time: Callable[[int], None]) -> None:
         self._shown, self._on_time = shown, on_time

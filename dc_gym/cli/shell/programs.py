@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that commands of a shell run. A lab has those of the machine."""
+"""Programs that commands of a shell run. A lab has the machine's programs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def why_missing(line: str, tools: Path) -> str | None:
 
 
 def _knows(word: str, tools: Path) -> bool:
-    """Returns whether sh knows the word as a program, a built-in or a keyword."""
+    """Returns whether sh finds the word as a program, a built-in or a keyword."""
     argv = ["/bin/sh", "-c", 'command -v -- "$1"', "sh", word]
     done = subprocess.run(argv, env={"PATH": f"{PATH}:{tools}"}, capture_output=True, stdin=subprocess.DEVNULL)
     return done.returncode == 0

@@ -31,20 +31,20 @@ class Source(Protocol):
     def read(self, prompt: str, called_away: Callable[[], bool] = lambda: False) -> str | None:
         """Returns the next line that is not blank, without white space around it; None at the end.
 
-        At a terminal on which nothing is typed `called_away` is asked now and then, and "" is returned when it says so.
+        While nothing is typed at a terminal, `called_away` is called now and then. Returns "" when it returns True.
         """
 
     def read_on(self) -> str | None:
         """Returns the next line of a command that goes on, as it is; None at the end, or if the user gives it up."""
 
     def close(self) -> None:
-        """Keeps what is kept."""
+        """Saves the command history."""
 
 
 def open_source(complete: Callable[[str, str], Sequence[str]]) -> Source:
     """Returns the terminal if standard input is one. Otherwise the script, whose first command is there already.
 
-    `complete(before, word)` returns the possible words in place of `word`, which follows `before` in the line.
+    `complete(before, word)` returns the possible completions of `word`, which follows `before` in the line.
     """
     if sys.stdin is None or sys.stdin.closed:
         raise UsageError(EMPTY)
@@ -178,7 +178,7 @@ class Terminal:
 
     @contextmanager
     def _looking(self, called_away: Callable[[], bool]) -> Iterator[None]:
-        """Asks `called_away` every LOOK_S, and leaves the context by _CalledAway when it says so and the line is empty."""
+        """Calls `called_away` every LOOK_S, and leaves the context by _CalledAway when it returns True and the line is empty."""
 
         def look(_number: int, _frame: object) -> None:
             if called_away() and not (self._readline and self._readline.get_line_buffer()):

@@ -21,7 +21,7 @@ from dc_gym.run.grounds.guest.shell_memory import ENDED
 
 NAME = "prompt"
 FRAME = struct.Struct("<BI")
-"""Kind (a step of shell_memory.py), and length of what follows."""
+"""Kind (a step of shell_memory.py), and length of the message."""
 INTERRUPT, GONE = "\x03", "\x04"
 """Lines by which a visitor interrupts its command, and has gone."""
 MOST_VISITORS, LONGEST_LINE = 8, 1 << 15

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeatable runs: digests, what they may depend on, and where two runs diverge."""
+"""Repeatable runs: digests, their inputs, and the place where two runs diverge."""

@@ -101,7 +101,7 @@ def _controller(result: Result) -> str:
 
 
 def main(args: Namespace) -> int:
-    """Compares the result folders `args.a` and `args.b`. `args.json` says whether to print one JSON object."""
+    """Compares the result folders `args.a` and `args.b`. With `args.json` it prints one JSON object."""
     return show(args.a, args.b, args.json)
 
 
@@ -116,7 +116,7 @@ def show(folder_a: Path, folder_b: Path, as_json: bool = False) -> int:
 
 
 def _rows(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[MetricRow, ...]:
-    """Returns the metrics of either result, with those of the classes of flows. Other lists are left out."""
+    """Returns the metrics of either result, including the metrics of classes of flows. Other lists are left out."""
     a, b = ({**summary, **classes.flat(summary)} for summary in (a, b))
     names = [name for name in dict.fromkeys((*a, *b)) if not isinstance(a.get(name, b.get(name)), list)]
     return tuple(_row(name, a.get(name), b.get(name)) for name in names)
@@ -133,7 +133,7 @@ def _unit(name: str) -> str:
 
 
 def _show(found: Comparison, console: Console) -> None:
-    """Prints the table, and in words what is the same."""
+    """Prints the table, and in words the equal metrics."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading, justify in (
         ("metric", "left"),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym golden`: keeps digests of a few short scenarios in golden.json and compares them with those of present runs.
+"""`dcgym golden`: keeps digests of a few short scenarios in golden.json and compares them with present runs' digests.
 
 A digest is kept for an *outside*: Linux source, Open vSwitch, libc and Python. dc-gym's own parts (programs, kernel patches,
 drivers and configuration) are not part of it on purpose: golden digests shall detect a change of dc-gym that alters a result.
-Whoever intends such a change renews the digests and gives the reason (a habit of OMNeT++/INET); the file keeps the history. An
+The author of an intended change renews the digests and gives the reason (a habit of OMNeT++/INET); the file keeps the history. An
 outside that is not in the file is reported as unknown, and its digests are written to a file for a maintainer to add.
 """
 
@@ -129,7 +129,7 @@ class Book:
 
 @dataclass(frozen=True, slots=True)
 class GoldenFinding:
-    """One scenario compared with the book. `kept` is None if the book does not know this outside or this scenario."""
+    """One scenario compared with the book. `kept` is None if the book lacks this outside or this scenario."""
 
     name: str
     digest: str
@@ -168,7 +168,7 @@ def scenarios() -> dict[str, tuple[str, str]]:
 
 
 def outside(kernel: build.KernelBuild, ovs: openvswitch.OpenVSwitch) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the identities of the parts of a lab that others made, and of those that dc-gym made."""
+    """Returns the identities of the parts of a lab that others made, and of the parts that dc-gym made."""
     parts = fingerprint.environment(kernel, ovs)
     ours = {name: parts.pop(name) for name in ("kernel", "programs")}
     return {"linux": str(kernel.manifest["source"]["identity"]), **parts}, ours
@@ -195,7 +195,7 @@ def compare(book: Book, entry: GoldenEntry) -> list[GoldenFinding]:
 
 
 def report(findings: Sequence[GoldenFinding], book: Book, entry: GoldenEntry) -> Iterator[str]:
-    """Yields a line for each scenario, and advice about those that differ or are unknown."""
+    """Yields a line for each scenario, and advice about scenarios that differ or are unknown."""
     key = fingerprint.fingerprint(entry.outside)
     for finding in findings:
         yield f"{finding.name:18} {finding.status:10} {finding.digest}" + (

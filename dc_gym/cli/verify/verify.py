@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym verify`: says whether two runs are the same and, if not, the first record in virtual time where they diverge. The same
-means equal records, and equal actions, rewards and learned states of agents.
+"""`dcgym verify`: reports whether two runs are the same and, if not, the first record in virtual time where they diverge. The
+same means equal records, and equal actions, rewards and learned states of agents.
 
     dcgym verify DIR                  runs DIR's spec again and compares the two (so does --against DIR alone)
     dcgym verify DIR --against OTHER  compares two results and runs nothing
@@ -59,7 +59,7 @@ class Verdict:
     before: tuple[str, ...]
     """The records before the difference and the differing ones, side by side."""
     agent_digest_a: str = ""
-    """The digest of what agents did and learned; '' if none acted."""
+    """The digest of agents' actions and learned states; '' if none acted."""
     agent_digest_b: str = ""
     agent_difference: str = ""
     """Where the agents first differ, in words; '' if they do not."""
@@ -148,7 +148,7 @@ def _verify_all(folder: Path, progress: Progress, to_json: bool, *, trust: bool)
 
 
 def verify(folder: Path, progress: Progress, *, trust: bool = False) -> Verdict:
-    """Runs a result's spec again and compares the results. What the user has not run before runs only with `trust`."""
+    """Runs a result's spec again and compares the results. Code that the user has not run before runs only with `trust`."""
     result = results.load_result(folder, check_digest=True)
     written = _stated(result, "spec")
     if written is None:
@@ -218,7 +218,7 @@ def _differing(a: Result, b: Result, section: str) -> list[str]:
 def side_by_side(a: Tables, b: Tables, difference: Difference, count: int = BEFORE) -> Iterator[str]:
     """Yields the `count` records before the difference, and the differing one, of A and of B.
 
-    There is one line for each record. '>' and '*' mark what differs.
+    There is one line for each record. '>' and '*' mark the differences.
     """
     if difference.table not in TABLES:
         return

@@ -3,7 +3,7 @@
 
 places.py    finds the labs that run below a folder
 labs.py      chooses the lab that is working now
-snapshot.py  reads a lab's current state, and what changed since
+snapshot.py  reads a lab's current state, and the changes since
 training.py  reads the progress of a training
 screen.py    shows all of this as tables, for a terminal
 line.py      shows it as one line, for everything else
@@ -38,7 +38,7 @@ SCREEN_S, LINES_S = 0.5, 5.0
 LOOK_S = 0.5
 """The longest time between two reads of a lab: an episode may be over in a second, and rates are computed within one episode."""
 PATIENCE_S = 1.0
-"""The time without a lab after which a message says that it waits."""
+"""The time without a lab after which the command prints that it waits."""
 ONCE_S = 10.0
 """The timeout of --once for a training whose labs all stand still."""
 WIDTH = 160  # width of output that does not go to a terminal

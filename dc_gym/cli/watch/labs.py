@@ -26,9 +26,9 @@ SEARCH_S = 1.0
 STILL_S = 1.5
 """A lab that stands still this long is replaced on the screen by one that moves."""
 START_S = 30.0
-"""How long to wait for a folder that does not exist: a training loads a lot before it creates one."""
+"""The time to wait for a folder that does not exist: a training loads a lot before it creates one."""
 NEXT_LAB_S = 10.0
-"""How long to wait for another lab: one that dies is replaced within seconds."""
+"""The time to wait for another lab: a dead lab is replaced within seconds."""
 
 
 @dataclass(slots=True)

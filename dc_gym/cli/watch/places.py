@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the labs that run below a folder: that of a run (by its --out, or the folder that it writes), or those of a training or a
-sweep."""
+"""Finds the labs that run below a folder: the lab of a run (by its --out, or the folder that it writes), or the labs of a
+training or a sweep."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Place:
 
 
 def find(out: Path) -> list[Place]:
-    """Returns all labs that run in `out` or below it. A training's own labs come before those of its evaluations."""
+    """Returns all labs that run in `out` or below it. A training's own labs come before the labs of its evaluations."""
     real = out.resolve()
     for folder in (real.with_name(f"{real.name}{PARTIAL}") / ".lab" if real.name else real, real / ".lab"):
         if folder.name == ".lab" and folder.is_dir():
@@ -54,7 +54,7 @@ def find(out: Path) -> list[Place]:
 
 
 def choose(places: Sequence[Place], wanted: str) -> Place | None:
-    """Returns a lab by name or by number. A number means one of a training's own labs, or the position in the order of names."""
+    """Returns a lab by name or by number. A number means a training's own lab, or the position in the order of names."""
     names = (wanted, f"{TRAINING} {wanted}") if any(place.name.startswith(f"{TRAINING} ") for place in places) else (wanted,)
     own = next((place for place in places if place.name in names), None)
     if own is None and len(names) == 1:
@@ -95,8 +95,7 @@ def _path(folder: Path, real: Path) -> str:
 
 
 def _numbered(named: Sequence[tuple[str, Path]]) -> list[tuple[str, Path]]:
-    """Returns the labs with numbers added, in their order, to those of a training that do not know their own number (where hosts
-    are agents)."""
+    """Returns the labs. A training's labs that lack a number (where hosts are agents) are numbered in their order."""
     order = itertools.count(1)
     return [(f"{name} {next(order)}" if name == TRAINING else name, folder) for name, folder in named]
 

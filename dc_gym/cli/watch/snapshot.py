@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the current state of a lab from its shared memory, and computes what has changed since an earlier snapshot.
+"""Reads the current state of a lab from its shared memory, and computes the changes since an earlier snapshot.
 
 Rates (drops per second, bit/s) are per second of the lab's clock, over the last WINDOW_S of wall time. Classes of ports are left
-out: their ports have what they have.
+out: the counters of their ports include theirs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class NetworkConstants:
-    """The constants of a network, for the ports in the order of the rows. nan: the run's plan does not say."""
+    """The constants of a network, for the ports in the order of the rows. nan: the run's plan lacks the constant."""
 
     ports: tuple[str, ...]
     rate_bps: Numbers
@@ -62,7 +62,7 @@ class NetworkConstants:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """The rates that an agent commands for the hosts, and those that their kernel enforces."""
+    """The rates that an agent commands for the hosts, and the rates that their kernel enforces."""
 
     row: npt.NDArray[np.intp]
     wanted_bps: Numbers
@@ -96,7 +96,7 @@ class ActiveFlows:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One complete sweep, and what else the matrix holds."""
+    """One complete sweep, and the other contents of the matrix."""
 
     wall_s: float
     t_ns: int
@@ -166,8 +166,8 @@ class Attached:
     """A lab's state matrix, mapped read-only."""
 
     def __init__(self, folder: Path, region: tuple[int, int, int] | None = None) -> None:
-        """`region`: what the lab has answered; its matrix may not exist yet (ProtocolError). None: the lab is asked, and the
-        answer and the matrix are waited for."""
+        """`region`: the lab's answer; its matrix may not exist yet (ProtocolError). None: asks the lab, and waits for the answer
+        and the matrix."""
         self._folder = folder
         fd, offset, length = region or share.attach(folder)
         try:

@@ -95,7 +95,7 @@ ELEMENT = np.dtype(
     ],
     align=True,
 )
-"""`struct element`; a test compares the offsets of this and the next ones with those of C."""
+"""`struct element`; a test compares the offsets of this and the next structures with C's."""
 
 NETWORK = np.dtype(
     [
@@ -196,7 +196,7 @@ def address(array: npt.NDArray[Any]) -> int:
 
 
 class Library:
-    """The functions of the library. `measure` and `reward` take the address of a LAB record, the others that of a TEAM."""
+    """The functions of the library. `measure` and `reward` take the address of a LAB record, the others the address of a TEAM."""
 
     def __init__(self) -> None:
         try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays for the C library of steps: the constants of a network, its observation and its rewards.
 
-All features of observation.py and most rewards are computed there. Other rewards, and what users register, are left to Python.
+All features of observation.py and most rewards are computed there. Other rewards, and users' features, are left to Python.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ COUNTED = {
     "utilization": ("tx_bytes", False),
     "ce": ("ce_bytes", False),
 }
-"""Features that are the change of a column over what the line carries: the column, and whether it counts
-frames."""
+"""Features that divide the change of a column by the line's capacity: the column, and whether it counts frames."""
 TIMES = {"mean_backlog": "queue_byte_ns", "busy": "busy_ns", "paused": "paused_ns"}
 """Features that are the change of a column for each ns: the column."""
 OF_HOSTS = {
@@ -112,7 +111,7 @@ def _elements(scene: Scene, observer: Observer) -> tuple[npt.NDArray[np.void], l
 
 
 def _set(own: npt.NDArray[np.void], part: Part, scene: Scene) -> bool:
-    """Sets the elements of a part. Returns False if the library does not know its feature."""
+    """Sets the elements of a part. Returns False if the library lacks its feature."""
     name, rows = part.feature.name, part.rows
     scene, at = part.scene(scene), rows - part.first
     if name in ("backlog", "backlog_change"):

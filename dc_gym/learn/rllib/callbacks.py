@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Callbacks that copy the totals in an episode's last info into the training's results, and tell modules when an episode begins.
+"""Callbacks that copy the totals in an episode's last info into the training's results, and notify modules when an episode
+begins.
 
 They run only at the beginning and end of an episode: a callback in each step would cost more than the step.
 """
@@ -23,7 +24,7 @@ RLLIB_TOTALS = ("return", "steps")
 
 
 class EpisodeTotalsLogger(RLlibCallback):
-    """Logs the totals of every episode of an iteration, each value by itself; `mean_max_p99` computes mean, max and p99."""
+    """Logs the totals of every episode of an iteration, each value separately; `mean_max_p99` computes mean, max and p99."""
 
     def on_episode_end(self, *, episode: Any, metrics_logger: Any, **kwargs: Any) -> None:
         for name, value in numbers(last_info(episode).get(TOTALS, {})):
@@ -31,7 +32,7 @@ class EpisodeTotalsLogger(RLlibCallback):
 
 
 class EpisodeStarts(RLlibCallback):
-    """Tells a module that keeps state over a lab's steps (DDPG's noise) when an episode of that lab begins."""
+    """Notifies a module that keeps state over a lab's steps (DDPG's noise) when an episode of that lab begins."""
 
     def on_episode_start(self, *, env_index: int, rl_module: Any, episode: Any = None, **kwargs: Any) -> None:
         if begin := getattr(rl_module, "begin_episode", None):
@@ -54,7 +55,7 @@ class UserErrors(RLlibCallback):
 
 
 def last_info(episode: Any) -> Mapping[str, Any]:
-    """Returns the last info of an episode; where hosts are agents, that of the network."""
+    """Returns the last info of an episode; where hosts are agents, the network's info."""
     info: Mapping[str, Any] = episode.get_infos(-1) or {}
     if hasattr(episode, "agent_ids"):
         own: Mapping[str, Any] = next(iter(info.values()), {})

@@ -62,7 +62,7 @@ def require_trusted(checkpoint: Path, *, trust: bool) -> list[str]:
 
 
 def item_of(checkpoint: Path) -> Item:
-    """Returns the names and contents of all files of a checkpoint as one item. A link counts as such: RLlib writes none."""
+    """Returns the names and contents of all files of a checkpoint as one item. A link counts as a link: RLlib writes none."""
     digest = hashlib.sha256()
     for path in sorted(checkpoint.rglob("*")):
         mode = path.lstat().st_mode
@@ -76,7 +76,7 @@ def save(
     algorithm: Any, training: TrainingState, folder: Path, keep: int, note: Callable[[str], object] = lambda line: None
 ) -> Path:
     """Writes the state as a checkpoint, unless that exists already, and returns its path. The last `keep` checkpoints stay;
-    0 keeps all. The user's list has it before it has its name; `note` tells the user if it cannot."""
+    0 keeps all. It enters the user's list before it gets its name; `note` receives the reason if it cannot."""
     final = folder / FOLDER / f"iteration-{training.iteration:06d}"
     if final.exists():
         return final

@@ -30,7 +30,7 @@ from dc_gym.spec import Spec, from_dict
 __all__ = ["Register", "Task", "check_actions", "register", "register_environment"]
 
 AGENTS = "agents"
-"""The key of the env's config where there are many agents: who they are, what they see, and their reward."""
+"""The key of the env's config where there are many agents: their kind, their observation, and their reward."""
 FOLDER = "folder"
 """The key of the env's config for the parent of the labs' folders; None: the folder for temporary files."""
 SEEDS = "seeds"
@@ -44,7 +44,7 @@ others."""
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An environment that RLlib knows by `name`, with its spaces and names."""
+    """An environment that is registered with RLlib as `name`, with its spaces and names."""
 
     name: str
     observation_space: spaces.Box
@@ -57,8 +57,8 @@ class Task:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The settings of the environment that a policy file records."""
     agents: str = CENTRAL
-    """The word for who is an agent (dc_gym/nets/agent_kinds.py). Of many agents, spaces and names are those of each, or of the
-    first one if they differ."""
+    """The word for who is an agent (dc_gym/nets/agent_kinds.py). Of many agents, spaces and names hold for each, or for the first
+    one if they differ."""
     alike: bool = True
     """False: the agents' spaces differ, so that one policy cannot serve all."""
     levels: int = 0
@@ -203,7 +203,7 @@ def _label(env: Any, config: Mapping[str, Any]) -> None:
 
 
 def _many_agents(spec: Spec, folder: str | None, config: Mapping[str, Any]) -> Any:
-    """Returns an environment with many agents. RLlib steps several such environments one after the other."""
+    """Returns an environment with many agents. RLlib steps several of them one after the other."""
     from dc_gym.learn.rllib.multi_agent import DataCenterMultiAgentEnv
 
     own = {"spec": spec, "folder": folder, "step_info": False, "levels": config.get("levels", 0), **config[AGENTS]}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluation of a frozen policy: episodes without exploration, with seeds that no training has.
 
-The episodes are of the training's spec and of others. The policy runs in an EnvRunner of its own, with all of RLlib's connectors.
+The episodes use the training's spec and others. The policy runs in an EnvRunner of its own, with all of RLlib's connectors.
 If the training samples in separate processes, the evaluation does so too (one lab for each spec, counted as one).
 """
 
@@ -25,7 +25,7 @@ from dc_gym.learn.rllib.ray_session import LAB
 OWN, EVALUATION = "train", "evaluation"
 """OWN is the name of the training's own spec among the evaluated specs; EVALUATION labels the labs of evaluations."""
 RESTARTS = 3
-"""How often an examiner is restarted if its process dies."""
+"""The number of restarts of an examiner whose process dies."""
 
 
 @dataclass(frozen=True, slots=True)

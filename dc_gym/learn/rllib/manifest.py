@@ -22,7 +22,7 @@ from dc_gym.results import fingerprint
 NAME = "train.json"
 VERSION = 2
 MAY_CHANGE = ("steps", "checkpoint_every", "keep_checkpoints", "evaluate_every")
-"""Settings that do not affect what has been learned so far."""
+"""Settings that do not affect the training so far."""
 PACKAGES = ("ray", "torch", "gymnasium", "numpy")
 
 Manifest = dict[str, Any]

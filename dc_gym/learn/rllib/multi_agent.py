@@ -40,8 +40,8 @@ class DataCenterMultiAgentEnv(MultiAgentEnv):
     and a seed given again continues with the next episode. `levels`: discrete actions, this many from the lowest to the highest.
 
     The lab boots at the first reset. If it dies or hangs, its episode ends as truncated, with `lab_died` in the network's info,
-    and the next reset boots another lab. A lab that dies in a reset is replaced at once, unless the reset says that
-    the episode before it was unfit: that error is raised.
+    and the next reset boots another lab. A lab that dies in a reset is replaced at once, unless the reset reports that the
+    episode before it was unfit: that error is raised.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:

@@ -43,7 +43,7 @@ def module_of(about: Manifest) -> str:
 
 
 def write(module: Any, about: Manifest, steps: int, target: Path) -> None:
-    """Writes the policy of an RLModule that was trained as train.json says."""
+    """Writes the policy of an RLModule whose training train.json describes."""
     read(module, about, steps).write(target)
 
 

@@ -3,7 +3,7 @@
 
 `iroko-thesis` is Table 2 of Iroko's thesis (Ruffy, UBC 2019). That table does not give discount, nets, replay size and batch of
 DDPG, or REINFORCE's batch; these are today's RLlib defaults, or ours where a comment says so. `default` is ours: usual values and
-small nets, not tuned. `mended` is `default` with what APPO and DDPG were shown to lack (docs/iroko.md). `ports`
+small nets, not tuned. `mended` is `default` with remedies for faults of APPO and DDPG (docs/iroko.md). `ports`
 is ours, for many switch ports that share a policy, `marking` for one agent that sets the marking of all.
 """
 

@@ -102,7 +102,7 @@ def _on_one_machine() -> Iterator[None]:
     """Makes the Ray that this process starts listen on the loopback address alone, also if Ray was imported before."""
     constants: Any = importlib.import_module("ray._private.ray_constants")
     kept, named = constants.ENABLE_RAY_CLUSTER, os.environ.get(SEVERAL_MACHINES)
-    constants.ENABLE_RAY_CLUSTER, os.environ[SEVERAL_MACHINES] = False, "0"  # for this process, and for those of Ray
+    constants.ENABLE_RAY_CLUSTER, os.environ[SEVERAL_MACHINES] = False, "0"  # for this process, and for Ray's
     try:
         yield
     finally:

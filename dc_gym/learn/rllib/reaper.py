@@ -41,16 +41,16 @@ class Reaper:
         self._process = process
 
     def knows(self, raylet: int | None) -> None:
-        """Tells the reaper the raylet, whose end ends the training."""
+        """Sends the reaper the raylet, whose end ends the training."""
         if raylet is not None:
             self._tell(b"%d\n" % raylet)
 
     def leaves_raylet(self) -> None:
-        """Tells the reaper that Ray is about to be shut down, and that the raylet may end."""
+        """Notifies the reaper that Ray is about to be shut down, and that the raylet may end."""
         self._tell(ALONE)
 
     def dismiss(self) -> None:
-        """Tells the reaper that Ray was shut down."""
+        """Notifies the reaper that Ray was shut down."""
         self._tell(DONE)
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):

@@ -30,7 +30,7 @@ SET_BY_TRAINING = {
         "gym_env_vectorize_mode": "nothing: labs are stepped together",
     }
 }
-"""Arguments that the training sets itself, and what to give instead."""
+"""Arguments that the training sets itself, and the options to give instead."""
 CHOICES = {"agents": AGENTS, "policies": ("shared", "own"), "see": ("path", "own"), "reward": ("shared", "own")}
 """The values of settings that are words. The first is the default."""
 HELD_OUT = 1_000_000
@@ -66,7 +66,7 @@ class TrainingSettings:
     policies: str = "shared"
     """With many agents: one policy for all ("shared"), or one for each ("own")."""
     see: str = "path"
-    """With hosts as agents: what they observe (dc_gym/run/agent/agent_observation.py)."""
+    """With hosts as agents: their view (dc_gym/run/agent/agent_observation.py)."""
     reward: str = "shared"
     """With many agents: the network's reward for all ("shared"), or each agent's own ("own")."""
 
@@ -86,7 +86,7 @@ class TrainingSettings:
             raise UsageError(f"run: levels = {self.levels} must be 0 or at least 2, seed = {self.seed} below {HELD_OUT:,}")
 
     def _require_agents(self) -> None:
-        """Raises UsageError if settings for many agents are given for a central one, or those of hosts for others."""
+        """Raises UsageError if settings for many agents are given for a central one, or settings of hosts for other agents."""
         for name in ("policies", "see", "reward"):
             who = "hosts" if name == "see" else "many agents"
             if (self.agents == CENTRAL or (name == "see" and self.agents != HOSTS)) and getattr(self, name) != CHOICES[name][0]:

@@ -36,7 +36,7 @@ MOST_IDLE = 3
 """Iterations without a step before the training ends. Runners whose labs do not boot return nothing, and RLlib goes on
 regardless."""
 SAMPLE_TIMEOUT_S = 3600.0
-"""RLlib's timeout of a sample, raised from its default of 60 s. Labs have their own watchdog, which reports what is wrong."""
+"""RLlib's timeout of a sample, raised from its default of 60 s. Labs have their own watchdog, which reports the fault."""
 
 
 class Subject(Protocol):
@@ -123,7 +123,7 @@ def run(request: TrainingRequest, progress: Progress, register: Any) -> Path:
         with _telling_how_to_go_on(request, told, progress):  # reported before Ray shuts down, which takes seconds
             progress.phase("Ray")
             ray = stack.enter_context(ray_session.session(request.address, labs, told.runners + len(tasks) + 2))
-            # Ray ends a runner with all its child processes, those that clean up after its labs included. This process cleans up.
+            # Ray ends a runner with all its child processes, including the janitors of its labs. This process cleans up.
             place = None if request.address else stack.enter_context(scratch(request.out, "dcgym-env-"))
             rays = stack.enter_context(scratch(request.out, "dcgym-ray-", mode=0o700)) / "r"  # RLlib makes it anybody's
             training = stack.enter_context(_building(request, resolved, configuration, tasks["train"], place, rays))
@@ -131,8 +131,8 @@ def run(request: TrainingRequest, progress: Progress, register: Any) -> Path:
 
 
 def _on_host(request: TrainingRequest, told: Any, progress: Progress) -> Any:
-    """Returns the settings without what a single network in real time cannot have. Raises UsageError if the user asked for one of
-    these."""
+    """Returns the settings without those that a single network in real time cannot have. Raises UsageError if the user gave one
+    of these."""
     if told.labs != 1 or told.runners > 1:
         many = f"{told.labs} networks in each of {told.runners} runners" if told.runners > 1 else f"{told.labs} networks"
         raise UsageError(f'ground "host": {many} would share the machine in real time; give --labs 1, and at most --runners 1')
@@ -144,7 +144,7 @@ def _on_host(request: TrainingRequest, told: Any, progress: Progress) -> Any:
 
 
 class _Loop:
-    """Runs the iterations, and what happens between them."""
+    """Runs the iterations, and the checkpoints and evaluations between them."""
 
     def __init__(
         self,
@@ -257,7 +257,7 @@ class _Loop:
             self._progress.note(f"evaluation after {self._steps:,} steps, {name}: return {number(mean)} over {len(own)} episodes")
 
     def _export(self) -> Path:
-        """Exports the policy and returns its path, or that of the last checkpoint."""
+        """Exports the policy and returns its path, or the path of the last checkpoint."""
         from dc_gym.learn.rllib import export, policy
 
         target = self._out / export.NAME

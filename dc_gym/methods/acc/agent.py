@@ -2,9 +2,9 @@
 """Policy `acc`: ACC's agent (Yan et al., SIGCOMM 2021), which sets Kmin, Kmax and Pmax of the queues of a switch (docs/acc.md).
 
 With agent.agents = "switches" each switch has an agent of its own, which makes one inference a queue. It reads the counters of
-its own queues, whatever agent.observe says, and its reward is that of each queue, whatever agent.reward says.
+its own queues, whatever agent.observe is, and has a reward for each queue, whatever agent.reward is.
 
-An agent that learns makes one update of its net at each decision. Its replay takes in what the other switches have seen once in
+An agent that learns makes one update of its net at each decision. Its replay takes in the other switches' transitions once in
 controller.exchange, through a global replay (section 3.4).
 
 With agent.agents = "central" and controller.groups = "direction" it is C-ACC (section 5.4): one agent, and one setting for all
@@ -36,7 +36,7 @@ from dc_gym.run.agent.policies import PolicyContext
 
 GLOBAL_REPLAY = "acc global replay"
 GLOBAL_FACTOR = 4
-"""The global replay holds this many times what a switch keeps. Ours."""
+"""The global replay holds this many times the transitions that a switch keeps. Ours."""
 GUIDE = "give a policy file of `dcgym method acc train`, or the learned.npz of a run with policy acc"
 
 
@@ -113,7 +113,7 @@ class AccAgent:
         return max(keys.explore_least, decayed)
 
     def _learn(self, exchange: _Exchange, slot: Slot, frame: Frame) -> None:
-        """Adds what the last decisions led to, and updates the net."""
+        """Adds the results of the last decisions, and updates the net."""
         if frame.step and self._decided is not None:
             before, actions, busy = self._decided
             exchange.add(Transitions(before.states[busy], actions[busy], slot.rewards[busy], slot.states[busy]))
@@ -122,7 +122,7 @@ class AccAgent:
         self._decided = None
 
     def state(self) -> Mapping[str, Any]:
-        """Returns how many inferences were made and saved, and what was learned."""
+        """Returns how many inferences were made and saved, and the learner's counts."""
         if self._keys.constant is not None:
             return {}
         found: dict[str, Any] = {"inferences": np.int64(self._inferences), "skipped": np.int64(self._skipped)}
@@ -146,7 +146,7 @@ class _Exchange:
         self.local.add(new)
 
     def advance(self, random: np.random.Generator) -> None:
-        """Counts a step. When it is time, gives the global replay what is new, and adds a draw of it: half of what is here."""
+        """Counts a step. When it is time, gives new transitions to the global replay, and draws half as many as are here."""
         self._count += 1
         if self._count % self._steps:
             return
@@ -157,7 +157,7 @@ class _Exchange:
 
 
 def _learner(context: PolicyContext, keys: AccKeys, template: Template, random: np.random.Generator) -> tuple[DoubleDqn, int]:
-    """Returns the net as controller.start says, and the number of decisions for which it has explored already."""
+    """Returns the net that controller.start selects, and the number of decisions for which it has explored already."""
     if keys.start == UNTRAINED:
         return DoubleDqn.random(template.inputs, len(template.actions), keys.dqn, random), 0
     path = keys.start if isinstance(keys.start, Path) else SHIPPED.get(keys.start)

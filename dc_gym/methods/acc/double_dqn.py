@@ -38,7 +38,7 @@ class DoubleDqn:
 
     @classmethod
     def random(cls, inputs: int, actions: int, settings: DqnSettings, random: np.random.Generator) -> DoubleDqn:
-        """Returns a learner that knows nothing."""
+        """Returns an untrained learner."""
         return cls(QNetwork.random((inputs, *HIDDEN, actions), random), settings)
 
     def learn(self, replay: Replay, random: np.random.Generator) -> float:
@@ -75,7 +75,7 @@ class DoubleDqn:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Any], settings: DqnSettings) -> DoubleDqn:
-        """Returns a learner that goes on from `arrays`. Raises KeyError or AgentError if they are not those of one."""
+        """Returns a learner that goes on from `arrays`. Raises KeyError or AgentError if they do not belong to a learner."""
         made = cls(QNetwork.of_arrays(arrays), settings)
         made.target = QNetwork.of_arrays(arrays, "target_")
         count = len(made.net.parameters)

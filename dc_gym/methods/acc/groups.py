@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queues that have one setting in common: each its own, or those of a direction, as C-ACC has them.
+"""The queues that share one setting: each queue alone, or all queues of a direction, as in C-ACC.
 
 C-ACC (Yan et al., SIGCOMM 2021, section 5.4) has one agent for a network. It has one setting for all uplinks and one for all
 downlinks. A port that leads to a node nearer to the hosts leads down; any other leads up.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The keys of policy `acc`, ACC's agent in every switch (dc_gym/methods/acc/agent.py, docs/acc.md).
 
-They are declared here, so that the loader of specs knows them without the environments.
+They are declared here, so that the loader of specs has them without the environments.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The integer form of a net that values actions, for a switch's CPU without floating point: weights of 8 bits, sums in Q16.
 
-Rows of weights are those of the NIC's networks (nets/int8.py, ctrl/nic/int8.h): each has a scale of its own. Inputs are 0 and
+Rows of weights are as in the NIC's networks (nets/int8.py, ctrl/nic/int8.h): each has its own scale. Inputs are 0 and
 above, so none needs a constant. Biases keep their 64 bits.
 """
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The queues of an ACC agent (Yan et al., SIGCOMM 2021): their samples, rewards and settings.
 
-A queue is that of a switch port, or of a class of one. A sample has four features. The paper does not give the constants that
+A queue belongs to a switch port, or to a class of a port. A sample has four features. The paper does not give the constants that
 normalise them:
 
     queue      mean over the slot, from the time integral of the queue, by Template.queue_input
-    rate       bytes sent over what the line carries, at most 2
-    marked     bytes that left with CE, whichever port marked them, over what the line carries, at most 2
+    rate       bytes sent, as a share of the line's capacity, at most 2
+    marked     bytes that left with CE, whichever port marked them, as a share of the same, at most 2
     setting    number of the action in force, over that of the last action
 
-The paper samples qlen at one moment. The mean is what the reward counts, and one moment says little of a slot of ten round trips.
+The paper samples qlen at one moment. The reward counts the mean, and one moment says little about a slot of ten round trips.
 
-Queues of a group have one setting (groups.py). Their sample is that of their mean queue, and of what all of them sent over
-what their lines carry. Their reward is the mean of theirs. They are idle if all of them are.
+Queues of a group have one setting (groups.py). Their sample has the mean of their queues, and the bytes that all of them sent as
+a share of their lines' capacity. The group's reward is the mean over its queues. The group is idle if all its queues are.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class AccQueues:
         idle: str = PAPER,
         groups: str = BY_QUEUE,
     ) -> None:
-        """`scene`: that of the agent. `idle`: one of keys.IDLE. `groups`: one of keys.GROUPS."""
+        """`scene`: the agent's. `idle`: one of keys.IDLE. `groups`: one of keys.GROUPS."""
         if [each.actuator.name for each in scene.actuated] != [MARKING]:
             named = ", ".join(each.actuator.name for each in scene.actuated)
             raise AgentError(f'controller.policy: acc sets marking, and agent.actuators is {named}; give "marking"')
@@ -106,13 +106,13 @@ class AccQueues:
         return found
 
     def _sum(self, values: Floats) -> Floats:
-        """Returns the sum over each group, [groups], of what each queue has."""
+        """Returns the sum over the queues of each group, [groups]."""
         found: Floats = np.bincount(self._group, values, len(self)).astype(np.float64)
         return found
 
     def observe(self, frame: Frame) -> Slot:
-        """Returns the slot that ends with a frame. Before the first decision all queues have the action nearest to the marking of
-        the spec, that of the first queue in a group."""
+        """Returns the slot that ends with a frame. Before the first decision all queues have the action nearest to the spec's
+        marking of the first queue in the group."""
         if frame.step == 0:
             self._samples.clear()
             self._rewards.clear()
@@ -141,8 +141,8 @@ class AccQueues:
         return Slot(np.concatenate(self._samples, axis=1), rewards, self._idle(longest))
 
     def _idle(self, longest_bytes: Floats) -> Bools:
-        """Returns the queues that need no inference: those that stayed below the lowest Kmin, where no action marks anything, and
-        those whose reward has not changed for three slots.
+        """Returns the queues that need no inference: queues that stayed below the lowest Kmin, where no action marks anything,
+        and queues whose reward has not changed for three slots.
 
         The paper compares qlen with Kmin. Kmin in force would hold a queue with a high one there for ever: it is the template's
         lowest here.

@@ -57,7 +57,7 @@ class Replay:
         self.added += len(new)
 
     def since(self, added: int) -> Transitions:
-        """Returns those that came after the first `added` ones and are still there, the oldest first."""
+        """Returns the transitions that came after the first `added` ones and are still there, the oldest first."""
         first = max(added, self.added - self.capacity)
         return self._held.rows(np.arange(first, self.added) % self.capacity)
 
@@ -78,7 +78,7 @@ class Replay:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Any], prefix: str, capacity: int) -> Self:
-        """Returns a replay with what `arrays` gave."""
+        """Returns a replay with the transitions that `arrays` gave."""
         found = Transitions(*(np.asarray(arrays[f"{prefix}{each.name}"]) for each in fields(Transitions)))
         if found.states.ndim != 2 or found.states.shape != found.nexts.shape or len(found.states) != len(found):
             raise AgentError(f"its replay has the shapes {found.states.shape} and {found.nexts.shape}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reward `acc`: that of ACC's agents (design 2 of the paper's appendix), over the ports of all switches."""
+"""Reward `acc`: the reward of ACC's agents (design 2 of the paper's appendix), over the ports of all switches."""
 
 from __future__ import annotations
 

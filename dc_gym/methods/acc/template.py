@@ -36,7 +36,7 @@ LEVEL_BYTES = tuple(20_000 * 2**n for n in range(10))
 FEATURES = 4
 """Values of a sample: queue, rate, rate of marked frames, setting."""
 LEVELS, LINEAR = SCALES = ("levels", "linear")
-"""How a queue becomes an input: its place among the levels E(n), or its share of E(9)."""
+"""The form of a queue as an input: its place among the levels E(n), or its share of E(9)."""
 MOST_HISTORY, MOST_ACTIONS = 64, 4096
 KEYS = ("interval", "history", "queue", "actions")
 GUIDE = "docs/acc.md shows a template"

@@ -36,8 +36,8 @@ OBSERVATIONS = ("rtt", "queue", "switch_rate", "goodput", "rtt_change", "queue_c
 """The observations of a flow at a decision, in this order.
 
 - rtt: the round trip, in base round trips.
-- queue, switch_rate: of the most congested port of the path: its queue in BDP (its rate x the base round trip), and what it sent
-  since the last decision, over its rate.
+- queue, switch_rate: of the most congested port of the path: its queue in BDP (its rate x the base round trip), and the bytes
+  that it sent since the last decision, over its rate.
 - goodput: bytes that were acknowledged since the last decision, over the line rate.
 - rtt_change, queue_change: changes of rtt and queue since the last decision, per base round trip (the thesis: per ms).
 - ins_rate: the rate in force, over the line rate.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FDCC in floating point: what a flow observes, and what an output does to its window. fdcc.h is tested against it.
+"""FDCC in floating point: a flow's observation, and the effect of an output on its window. fdcc.h is tested against it.
 
 The policy between the two feeds on its own outputs, so that in floats a flow would take another course after some decisions. So
-this reference takes the outputs that the NIC had, and checks what the NIC saw. How far the outputs are from the policy in floats
+this reference takes the NIC's outputs, and checks the NIC's observations. The distance of the outputs from the policy in floats
 is measured decision by decision (`policy_distance`).
 """
 
@@ -29,13 +29,13 @@ WINDOW_AT, OUTPUT_AT = 8, 11
 SLACK = 2.0**-19
 """Observations are in units of 2^-20, rounded down. A change is the difference of two, divided by t / T."""
 LEAST_CARRIED = 2**20
-"""Mbit/s x ns from which the NIC's integers for what a line carries, in units of 128, are fine enough to compare shares."""
+"""Mbit/s x ns from which the NIC's integers for a line's capacity, in units of 128, are fine enough to compare shares."""
 INPUT_BOUND = 0.001
-"""Bound on the difference of an input from that in floats, beyond what SLACK makes of it."""
+"""Bound on the difference of an input from the input in floats, beyond the effect of SLACK."""
 BOUND = Bound(16, 0.003, whole_packets=True)
 NETWORK_BOUND, TREES_BOUND = 0.01, 0.001
-"""Bounds on the difference of an output, in -1..1, from that of the policy in floats, for the same inputs and memory: that of the
-network, with weights of 8 bits, and that of trees, where each leaf is rounded to Q16."""
+"""Bounds on the difference of an output, in -1..1, from the policy's output in floats, for the same inputs and memory: for the
+network, with weights of 8 bits, and for trees, where each leaf is rounded to Q16."""
 
 
 class Fdcc:
@@ -146,7 +146,7 @@ def policy_distances(file: NicPolicy, traces: Iterable[tuple[Sequence[Any], Sequ
 
 
 def policy_distance(file: NicPolicy, states: Sequence[Sequence[int]]) -> tuple[int, float, int]:
-    """Compares outputs in the NIC with those of the policy in floats, and with its integers in Python.
+    """Compares outputs in the NIC with the policy's outputs in floats, and with its integers in Python.
 
     `states` are the words of a flow's state after each event, one flow after the other; each decision is compared for the inputs
     and the memory that it had. A decision that left inputs, output and memory as they were is not counted. Returns the number of

@@ -16,7 +16,7 @@ from dc_gym.nets.trees import Integers, ObliviousTrees, integer_sums
 
 @dataclass(frozen=True, slots=True)
 class FdccTrees(ObliviousTrees):
-    """FDCC's trees. Inputs are [..., 8], those of fdcc.to_inputs. The output is o, in -1..1."""
+    """FDCC's trees. Inputs are [..., 8], as fdcc.to_inputs returns them. The output is o, in -1..1."""
 
     KIND: ClassVar[str] = "fdcc-tree"
     AT_ZERO: ClassVar[tuple[float, ...]] = (0.0,) * len(OBSERVATIONS)

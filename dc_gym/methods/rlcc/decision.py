@@ -65,8 +65,7 @@ class Scaling:
     def reward(self, error: npt.ArrayLike, max_error: float = 10.0) -> Floats:
         """Returns -(delta / target)^2 (RL-CC's eq. 1, in targets) for errors as a policy sees them.
 
-        Delta counts up to `max_error` targets: that of a full queue is hundreds of targets, and its square would outweigh all
-        others.
+        Delta counts up to `max_error` targets: a full queue gives hundreds of targets, whose square would outweigh all others.
         """
         return np.asarray(-(np.minimum(np.abs(np.asarray(error, np.float64) / self.unit), max_error) ** 2))
 

@@ -79,7 +79,7 @@ class Bottleneck:
     steps_per_rtt: int = 1
     """Steps per base RTT."""
     buffer_bdp: float = float("inf")
-    """Size of the queue's buffer, in units of what the line sends in a base RTT. Anything beyond it is lost."""
+    """Size of the queue's buffer, in units of the bytes that the line sends in a base RTT. Anything beyond it is lost."""
     latency_rtts: float = 0.0
     """Time until a decision takes effect."""
     start_rate: float = 0.0
@@ -193,10 +193,10 @@ class SettledState:
     sum_of_rates: float
     """Sum of all rates."""
     slowest_over_fastest: float
-    """Mean rate of the slowest flow over that of the fastest."""
+    """Mean rate of the slowest flow over the mean rate of the fastest."""
     jain: float
     lost_bdp: float
-    """Volume that overflowed, in units of what the line sends in a base RTT."""
+    """Volume that overflowed, in units of the bytes that the line sends in a base RTT."""
 
 
 def settle(policy: Policy, bottleneck: Bottleneck, scaling: Scaling | None = None, round_trips: int = 2000) -> SettledState:

@@ -2,7 +2,7 @@
 """PCC-RL's network (Tessler et al. 2021): 2 -> 32 -> 16 -> LSTM of 16 -> 1, with ReLU before the LSTM and tanh at the end.
 
 It sees the error and the action before it, and stores 32 numbers per flow. It has 2753 weights, including biases, with one bias
-vector for the LSTM. Its LSTM is that of lstm_cell.py.
+vector for the LSTM. Its LSTM is in lstm_cell.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws means with their intervals on an axis. Intervals are cut at values that are possible, and stay on the axis.
 
-A 95 % interval is symmetrical and does not know which values are possible. It is cut at 0, and at 1 where a quantity cannot be
+A 95 % interval is symmetrical, whatever values are possible. It is cut at 0, and at 1 where a quantity cannot be
 larger. An end that lies beyond the axis, as 0 does on a logarithmic one, is drawn as a small arrow at the axis' edge instead of a
 cap.
 """

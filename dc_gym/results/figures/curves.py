@@ -3,8 +3,8 @@
 
 A point is the mean over the seeds of one experiment. Its bar is the 95 % interval of that mean (Student's t); a single result has
 none, and of few results the values are shown. Results at one point that differ in more than the seed are refused, since their
-spread would not be such an interval. Unfit results are left out. A key is a dotted key of docs/spec.md; a metric
-is a number of summary.json. Without axes the command lists the keys and metrics that the results have. sweep_figure.py draws.
+spread would not be an interval over seeds. Unfit results are left out. A key is a dotted key of docs/spec.md; a metric is a
+number of summary.json. Without axes the command lists the keys and metrics that the results have. sweep_figure.py draws.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 FLOW_SIZE = "flow_size"
-"""Stands for a key on the x axis: slowdown.py draws over the sizes of flows, whatever the spec says."""
+"""Stands for a key on the x axis: slowdown.py draws over the sizes of flows, whatever the spec is."""
 MOST_VALUES = 6
 """The most values of a key that are printed."""
 
@@ -74,8 +74,8 @@ def main(
 def sheets_of(
     folder: Path, x_key: str, metrics: Sequence[str], by_key: str = BY_DEFAULT, where: Sequence[str] = ()
 ) -> tuple[dict[str, sweep_figure.Sheet], str]:
-    """Returns the sheets for a figure of the results below a folder, by the titles of their panels, and in words what they leave
-    out, and which runs are equal.
+    """Returns the sheets for a figure of the results below a folder, by the titles of their panels, with notes on the runs that
+    they leave out, and on equal runs.
 
     There is one sheet without a title, or one for each value of a third key that varies. `where`: the conditions of --where.
     """

@@ -19,7 +19,7 @@ LONGEST = 20
 
 @dataclass(frozen=True, slots=True)
 class EventMark:
-    """A time at which something changed, and what."""
+    """A time at which something changed, and the change."""
 
     at_s: float
     label: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Splits results by one more key than a figure draws: each value of that key gets a panel.
 
-A figure draws some keys itself, such as the one on its x axis and the one of its lines. What else varies must be one key, or keys
-that follow from one.
+A figure draws some keys itself, such as the key on its x axis and the key of its lines. Only one other key may vary, and keys
+that follow from it.
 """
 
 from __future__ import annotations

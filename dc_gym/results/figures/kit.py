@@ -36,7 +36,7 @@ FORMATS: Mapping[str, dict[str, str | None]] = {
 }
 """The metadata that is left out of a file, by its suffix, so that the same figure has the same bytes."""
 MARKS = {".png": "Comment", ".pdf": "Keywords", ".svg": "Description"}
-"""The metadata field of a file that records what made it."""
+"""The metadata field of a file that records the command that made it."""
 FRAME_KB = 1.514
 FLOW_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#666666")
 INK, FAINT, MARK, GRID, SHADE = "#222222", "#8A8A8A", "#B22222", "#E6E6E6", "#F4F4F4"
@@ -78,7 +78,7 @@ def check_name(path: Path) -> None:
 
 
 def save(figure: Figure, path: Path, dpi: int = DPI, changes: Mapping[str, Any] | None = None, mark: str = "") -> Path:
-    """Writes a figure atomically; the same figure gives the same bytes. `mark`: what made the figure (outputs.py)."""
+    """Writes a figure atomically; the same figure gives the same bytes. `mark`: the command that made the figure (outputs.py)."""
     check_name(path)
     take_literally(figure)
     suffix, stream = path.suffix.lower(), io.BytesIO()

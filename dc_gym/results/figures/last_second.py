@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 WINDOW_S = 1.0
 WIDTH_INCHES, HEIGHT_INCHES, DPI = 6.4, 4.8, 100
 MOST_POINTS = 1000
-"""The most points of a line. Of shorter steps some are left out."""
+"""The most points of a line. If steps are shorter, some steps are left out."""
 SHRINKS_BELOW = 0.2
 """The part of an axis that a line fills at least."""
 HEIGHTS = (0.0, 0.5, 1.0)

@@ -64,7 +64,7 @@ def plot(folder: Path, columns: Sequence[str] | None = None, out: Path | None = 
 
 
 def draw(curve: LearningCurve, columns: Sequence[str] | None = None) -> Figure:
-    """Returns the figure of a training, one panel for each column (default: those of BY_DEFAULT that it has)."""
+    """Returns the figure of a training, one panel for each column (default: its columns that are in BY_DEFAULT)."""
     shown = list(columns or [name for name in BY_DEFAULT if name in curve.columns])
     for name in shown:
         if name not in curve.columns:
@@ -137,7 +137,7 @@ def _evaluations(ax: Axes, curve: LearningCurve, training_color: str) -> None:
 
 
 def running_mean(values: Floats, window: int) -> Floats:
-    """Returns at each place the mean over the last `window` values; at the beginning over those that there are."""
+    """Returns at each place the mean over the last `window` values; at the beginning over the values so far."""
     total = np.concatenate(([0.0], np.cumsum(values)))
     ends = np.arange(1, len(values) + 1)
     begins = np.maximum(ends - window, 0)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 KMIN, KMAX, PMAX = (f"enforced_{name}_" for name in ("kmin_bytes", "kmax_bytes", "pmax_ppm"))
-"""Beginnings of columns of agent.parquet; a port's name, or that of a class of one, follows."""
+"""Beginnings of columns of agent.parquet; the name of a port, or of a port's class, follows."""
 MOST_PORTS, MOST_STEPS = 24, 200
 """Rows and columns of the figure of all ports."""
 
@@ -58,7 +58,7 @@ class Markings:
         return cls(names, t_s, rows(KMIN), rows(KMAX), rows(PMAX) / PPM)
 
     def at(self, port: str) -> Self | None:
-        """Returns those of a port and its classes; None if no agent set any there."""
+        """Returns the markings of a port and its classes; None if no agent set any there."""
         chosen = [number for number, name in enumerate(self.names) if name.partition(CLASS_MARK)[0] == port]
         return self._some(chosen) if chosen else None
 
@@ -89,7 +89,7 @@ def draw_port(ax: Axes, found: Markings, port: str, time: Scale) -> None:
 
 
 def all_ports(found: Markings, time: Scale, width: float) -> Figure:
-    """Returns a figure with a row for each port and Kmin as its colour. Of many ports those that changed most are shown."""
+    """Returns a figure with a row for each port and Kmin as its colour. Of many ports, the ports that changed most are shown."""
     shown = found.most_changed(MOST_PORTS)
     every = max(1, -(-len(shown.t_s) // MOST_STEPS))
     kmin, starts = shown.kmin_bytes[:, ::every], shown.t_s[::every] / time.factor

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws when the ports of a lossless fabric were paused: one row for each port that was, darker the larger the share of time.
 
-A cell is the share of an interval in which the port had to hold some class because its peer said so: of the classes of a port the
-one that was held longest.
+A cell is the share of an interval in which the port had to hold a class because its peer sent pauses: the class of the port that
+was held longest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["draw", "paused_shares"]
 Floats = npt.NDArray[np.float64]
 INTERVALS = 120
 MOST_PORTS = 40
-"""Ports beyond these, those that were paused least, are left out."""
+"""Further ports, which were paused least, are left out."""
 WIDTH, ROW_HEIGHT, HEAD_HEIGHT = 7.5, 0.24, 1.3
 COLORS = "Blues"
 

@@ -4,7 +4,8 @@
 matplotlib reads that file when it is imported, before the user's own and with no way to ask for another order. Its settings start
 LaTeX with any preamble, and a pipe of that name would stop the import. The user's own settings hold as ever.
 
-The import also lists the machine's fonts, by a program. Where it finds new fonts and no folder for its cache, it would say so.
+The import also lists the machine's fonts, by a program. Where it finds new fonts and no folder for its cache, it would print a
+message.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LIBRARY, FONTS, FILE = "matplotlib", "matplotlib.font_manager", "matplotlibrc"
 
 
 class _Loader(SourceFileLoader):
-    """A loader that hides the file, and what programs say on standard error, while it runs the module."""
+    """A loader that hides the file, and programs' messages on standard error, while it runs the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         import subprocess  # only here: it takes time

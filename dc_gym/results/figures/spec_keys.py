@@ -198,7 +198,7 @@ def settings(result: Result) -> dict[str, str]:
 def varying(results: Sequence[Result]) -> dict[str, list[str]]:
     """Returns the keys that differ between the specs, each with its values in order.
 
-    What follows from the controller is left out: the transport, and the settings that only NICs have.
+    Keys that follow from the controller are left out: the transport, and the settings that only NICs have.
     """
     specs = [dict(_leaves(result.manifest.get("spec", {}))) for result in results]
     keys = dict.fromkeys(key for each in specs for key in each if key not in NO_SETTINGS[1:])
@@ -221,7 +221,7 @@ def in_order(text: str) -> tuple[float, str]:
 
 
 def family(results: Iterable[Result], key: str) -> str:
-    """Returns the unit family of a key: that of its values' texts, or of the spec's field if the values are plain numbers."""
+    """Returns the unit family of a key: its values' texts give it, or the spec's field if the values are plain numbers."""
     own = spec.unit_of(key).removeprefix("_")
     found = {(_quantity(value) or (0.0, own))[1] for value in (written(result, key) for result in results)}
     return found.pop() if len(found) == 1 else ""

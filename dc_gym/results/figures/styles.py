@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How figures draw a controller: its colour, its marker and its label.
+"""The style of a controller in figures: its colour, its marker and its label.
 
-A controller says how it is drawn (ctrl/controllers.py). What it leaves open follows from its name, so that it is the same in
-every figure. `register` changes the style of a controller that somebody else has registered:
+A controller declares its style (ctrl/controllers.py). Fields that it leaves open follow from its name, so that they are the same
+in every figure. `register` changes the style of a controller that somebody else has registered:
 
     styles.register("cubic", color="#661100", marker="d")
 
-The first six colours of those that come with dc-gym are those of Okabe and Ito, which colour-blind readers can distinguish. This
+The first six colours that come with dc-gym are Okabe and Ito's, which colour-blind readers can distinguish. This
 module does not import matplotlib.
 """
 
@@ -45,7 +45,7 @@ MARKERS = ("d", "P", "X", "h", "8", "<", ">", "p")
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How figures draw a controller."""
+    """The style of a controller in figures."""
 
     color: str
     marker: str
@@ -58,7 +58,7 @@ _recorded: dict[str, Style] = {}
 
 
 def register(name: str, *, color: str | None = None, marker: str | None = None, label: str | None = None) -> None:
-    """Sets how figures draw a controller. What is not given stays the default.
+    """Sets the style of a controller in figures. Arguments that are not given stay the default.
 
     Args:
         name: The controller.
@@ -119,7 +119,7 @@ def label_of_section(section: Mapping[str, Any]) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """Returns the names of all controllers that have a style: the registered ones, then those that results recorded."""
+    """Returns the names of all controllers that have a style: the registered ones, then the ones that results recorded."""
     return tuple(dict.fromkeys((*controllers.names(), *_recorded)))
 
 

@@ -4,8 +4,8 @@
 A further key makes small multiples: panels side by side with the same axes, each with a value of that key as its title.
 
 A line joins points only if the key is a number that measures something; kinds, names and seeds are not joined. Panels of elements
-of one list (flow_goodput_bps.0 and .1) share one scale. Small dots are single results; bars are 95 % intervals. Of few
-results each is a dot, without mean and bar.
+of one list (flow_goodput_bps.0 and .1) share one scale. Small dots are single results; bars are 95 % intervals. Few results are
+drawn as dots, without mean and bar.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def grid_of(panels: int) -> Grid:
 
 
 def _alike(sheets: Mapping[str, Sheet], metric: str) -> list[CurvePoint]:
-    """Returns the points of all panels that share a scale: those of one metric, or of one list of metrics."""
+    """Returns the points of all panels that share a scale: the panels of one metric, or of one list of metrics."""
     name = metric.partition(".")[0]
     panels = [panel for sheet in sheets.values() for panel in sheet.panels.items()]
     return [point for other, lines in panels if other.partition(".")[0] == name for line in lines for point in line.points]
@@ -350,8 +350,8 @@ def _scale(family: str, means: Sequence[float]) -> Scale:
 
 
 def colors_of(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
-    """Returns colour, label and marker of each line. Controllers come first, with their own; the other lines get what is still
-    free."""
+    """Returns colour, label and marker of each line. Controllers come first, with their own; the other lines get colours and
+    markers that are still free."""
     known = {name: found for name in names if (found := styles.find(name))}
     names = [*(name for name in styles.names() if name in known), *(name for name in names if name not in known)]
     colors = _free(kit.FLOW_COLORS, [found.color for found in known.values()])

@@ -163,7 +163,7 @@ def _marking_panel(found: Markings, time: Scale) -> Callable[[Axes, Series], obj
 
 
 def _busiest_panel(ax: Axes, run: Series) -> None:
-    """Draws what the busiest port sent. The title gives its line rate."""
+    """Draws the rate of the busiest port. The title gives its line rate."""
     scale, unit = kit.rate_unit(run.busy_bps)
     ax.plot(run.t_s, run.busy_bps / scale, color=kit.FLOW_COLORS[0], linewidth=1.3)
     ax.set_ylabel(f"Sent ({unit})")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The most that links can carry, from ports.json alone, and the times at which bytes can have arrived.
+"""The capacity of links, from ports.json alone, and the times at which bytes can have arrived.
 
-An application reads what it is given. While a packet is missing it reads nothing; when that packet has come, it reads at once
-everything that waited behind it. In a figure such a burst would look like a rate that no link on the way has. `arrived` computes
-when those bytes can have come: as late as the links allow, and no later.
+While a packet is missing, an application reads nothing. When that packet has come, it reads at once everything that waited behind
+it. In a figure this burst would look like a rate that no link on the way has. `arrived` computes when those bytes can have
+come: as late as the links allow, and no later.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ Link = tuple[str, str, float]
 def arrived(received: Floats, edges_ns: Floats, flow_bps: Floats, total_bps: float = np.inf) -> Floats:
     """Returns as [flows, edges] the bytes that had arrived by each edge, each as late as the links allow for later receipts.
 
-    `received`: [flows, edges], bytes. The computation goes backwards from the end: what an interval cannot carry had come before
-    it. Where an interval cannot carry what all flows together need, each flow gets a share in proportion to its need.
+    `received`: [flows, edges], bytes. The computation goes backwards from the end: bytes that an interval cannot carry had come
+    before it. Where an interval cannot carry the need of all flows together, each flow gets a share in proportion to its need.
     """
     spans_s = np.diff(edges_ns) / 1e9
     found = received.copy()

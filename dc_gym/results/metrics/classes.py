@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of each class of flows: those of one transport, one controller and one DSCP. A run with one class alone has none."""
+"""Metrics of each class of flows. A class has one transport, one controller and one DSCP. A run with one class alone has none."""
 
 from __future__ import annotations
 

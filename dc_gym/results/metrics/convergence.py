@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes how long flows take to reach their fair shares when one joins or leaves.
 
-An epoch is the time between two changes in the set of long-lived flows (those that last at least LONG rate intervals). Each epoch
+An epoch is the time between two changes in the set of long-lived flows (flows that last at least LONG rate intervals). Each epoch
 has two measures:
 
     convergence time         from the change to the first of HOLD successive rate intervals in which Jain's index of the flows'
@@ -10,7 +10,7 @@ has two measures:
                              new fair share
 
 The resolution of both is one rate interval. An epoch shorter than HOLD intervals is not judged; the next epoch begins where it
-ends. What did not happen before the epoch's end counts as never.
+ends. An event that did not happen before the epoch's end counts as never.
 """
 
 from __future__ import annotations

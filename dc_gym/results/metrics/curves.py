@@ -2,8 +2,9 @@
 """Computes the payload that each flow has received over time, by linear interpolation between samples.
 
 It works on any number of flows at once. A flow's curve has the knots (start, 0), its samples, and (end, its total received
-bytes). What a stopped flow had in flight arrives later. The flow is sampled until then, so its curve ends one interval after its
-last sample. All curves lie in one array, one flow after another, so that one binary search reads any of them at any time.
+bytes). The bytes that a stopped flow had in flight arrive later. The flow is sampled until then, so its curve ends one interval
+after its last sample. All curves lie in one array, one flow after another, so that one binary search reads any of them at any
+time.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Curves:
     """The curves of all flows, one row for each flow."""
 
     first: Ints
-    """The index of each flow's first knot. The flow's knots end where those of the next flow begin."""
+    """The index of each flow's first knot. The flow's knots end where the next flow's begin."""
     t_ns: Ints
     received_bytes: Floats
     _keys: Ints

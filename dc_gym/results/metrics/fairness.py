@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fairness: Jain's index, and the max-min fair allocation on the graph by progressive filling.
 
-Bertsekas and Gallager, "Data Networks", section 6.5.2: all rates grow together. When a link is full, or a flow has what it asks
-for, the flows concerned stop growing. In the resulting allocation, the only one with this property, a flow can gain only at the
-cost of a poorer one.
+Bertsekas and Gallager, "Data Networks", section 6.5.2: all rates grow together. When a link is full, or a flow has its demand,
+the flows concerned stop growing. In the resulting allocation, the only one with this property, a flow can gain only at the cost
+of a poorer one.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ PATIENCE = (4, 40, 400)  # closed forms and gaps that a lone flow may take until
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How payload is split into frames."""
+    """The split of payload into frames."""
 
     payload_bytes: int
     """The payload of a full frame."""
@@ -79,7 +79,7 @@ NO_FRAMINGS: Mapping[str | None, Framing] = {}
 
 @dataclass(frozen=True, slots=True)
 class PathClass:
-    """The description of a path: each hop as (rate in bit/s, delay in ns, what else the graph says of cable and queue)."""
+    """The description of a path: each hop as (rate in bit/s, delay in ns, the graph's other properties of cable and queue)."""
 
     forward: tuple[tuple[int, int, str], ...]
     backward: tuple[tuple[int, int, str], ...]
@@ -127,12 +127,12 @@ class FctCurve:
 
     path_class: PathClass
     model: Flow
-    """A flow of the run on such a path."""
+    """A flow of the run on a path of this description."""
     file: Path
     wanted: Ints
     """The sizes that occur, ascending."""
     fits: Callable[[int], bool]
-    """Tells whether the model would be on a path of this class with another source port."""
+    """Returns whether the model would be on a path of this class with another source port."""
     known: dict[int, int] = field(default_factory=dict)
     """FCT by size, from the cache and from new measurements."""
     points: dict[int, int] = field(default_factory=dict)
@@ -163,7 +163,7 @@ def of(
 ) -> Ideal:
     """Returns the ideal of every flow.
 
-    `depends_on`: what else an FCT depends on. `measure`: None for the closed form alone. `framings`: by transport; without
+    `depends_on`: other inputs of an FCT. `measure`: None for the closed form alone. `framings`: by transport; without
     an entry, TCP's.
     """
     classes, of_flow = classify(schedule, graph, router, framings)
@@ -188,8 +188,8 @@ def of(
 
 
 def unknown(schedule: Schedule, why: str) -> Ideal:
-    """Returns the ideal for a failed measurement. The run keeps its other results, and the manifest says why it has no
-    slowdown."""
+    """Returns the ideal for a failed measurement. The run keeps its other results, and the manifest has the reason why there is
+    no slowdown."""
     nothing = np.full(len(schedule.flows), np.nan)
     return Ideal(np.full(len(nothing), -1, np.int32), nothing, nothing, None, {"method": "failed", "why": why})
 
@@ -332,7 +332,7 @@ def _fill(curves: Sequence[FctCurve], wanted: Mapping[int, Sequence[int]], measu
 
 
 def _send(todo: Sequence[tuple[FctCurve, int]], measure: Measure, factor: int) -> list[tuple[FctCurve, int]]:
-    """Sends lone flows, each with `factor` times its closed form. Returns those that were not alone, or did not finish."""
+    """Sends lone flows, each with `factor` times its closed form. Returns the flows that were not alone, or did not finish."""
     flows, at = [], 0
     next_port: dict[tuple[object, ...], int] = {}
     for number, (curve, size) in enumerate(todo):
@@ -391,7 +391,7 @@ def _groups(schedule: Schedule, of_flow: npt.NDArray[np.int32]) -> dict[tuple[in
 
 
 def _hop(graph: Graph, ifname: str) -> tuple[int, int, str]:
-    """Returns everything that the graph says of a port's queue and cable, except names."""
+    """Returns the graph's properties of a port's queue and cable, except names."""
     cable, port = graph.cable_of(ifname), graph.port(ifname)
     rest = {name: value for name, value in _rest_of(cable).items()} | {"queue": repr(port.queue)}
     return cable.rate_bps, cable.delay_ns, json.dumps(rest, sort_keys=True)

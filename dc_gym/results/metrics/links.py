@@ -15,7 +15,7 @@ class LinkLosses:
     """Counts of frames over the whole run."""
 
     lost: Sequence[int]
-    """Frames lost among those that each port sent, in the order of ports.json."""
+    """Lost frames of each port, in the order of ports.json."""
     sent_by_hosts: int
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes the share of a flow's life in which its path was paused, and how often ports told their peers to hold a class.
+"""Computes the share of a flow's life in which its path was paused, and how often ports sent their peers a pause of a class.
 
-A path is paused while a port of it holds the flow's class because its peer said so (`paused_ns` of the table class_queues).
+A path is paused while a port of it holds the flow's class on its peer's command (`paused_ns` of the table class_queues).
 Between two sweeps that is the largest growth of `paused_ns` over the ports of the path: pauses of two ports that followed each
 other within one sweep count as one. Growth is spread evenly between sweeps, which matters where a flow starts or ends within one.
 """
@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 NAMES = ("paused_share", "pauses")
 """The metrics of summary.json."""
 COUNTERS = ("paused_ns", "pauses")
-"""The columns of the table class_queues that tell of pauses."""
+"""The columns of the table class_queues on pauses."""
 COLUMNS: Mapping[str, str] = {
     "paused_share": "share of the flow's life in which a port of its path had to hold the flow's class; NaN if it did not start"
 }
@@ -36,7 +36,7 @@ class Pauses:
     shares: Floats
     """[flows]: the share of each flow's life; NaN if it did not start."""
     count: int
-    """How often ports told their peers to hold a class."""
+    """The number of pauses of a class that ports sent their peers."""
 
 
 def find_pauses(tables: TableSource, paths: Sequence[Sequence[int]], classes: Sequence[int], stop_ns: int) -> Pauses | None:

@@ -3,8 +3,8 @@
 
 A sweep reads levels (backlog) and counters since t0. A counter's value over the window is the last sweep's minus the first's.
 Mean and maximum of a queue are exact where the port counts them itself, and percentiles within a bucket of its histogram
-(queue_times.py); elsewhere they come from the sweeps. What the sweeps cannot tell is NaN, and null in summary.json: a queue that
-fills and empties between two sweeps is not known to be 0.
+(queue_times.py); elsewhere they come from the sweeps. A value that the sweeps do not determine is NaN, and null in summary.json:
+a queue may fill and empty between two sweeps.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def queue_metrics(table: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
 
 def class_drops(tables: TableSource, window: Window, names: Sequence[str]) -> list[dict[str, Any]] | None:
     """Returns drops and marks of each class of ports, over all ports from the first sweep in the window to the last; None if
-    ports have no classes. `names`: those of the classes, by number."""
+    ports have no classes. `names`: the classes' names, by number."""
     sums: dict[int, npt.NDArray[np.int64]] = {}
     for piece in tables.pieces("class_queues", "t_ns", "class", "drops", "marks"):
         rows = {name: values[window.spans(piece["t_ns"])] for name, values in piece.items()}
@@ -190,7 +190,7 @@ def _by_class(rows: Piece, t_ns: int, classes: int) -> npt.NDArray[np.int64]:
 def _queues(
     tables: TableSource, window: Window, counted: Mapping[str, npt.NDArray[Any]], times: Mapping[str, QueueTimes]
 ) -> dict[str, Floats]:
-    """Returns mean, percentiles and maximum of each port's queue. `counted`: what the ports sent and dropped in the window."""
+    """Returns mean, percentiles and maximum of each port's queue. `counted`: the ports' counters over the window."""
     found, exact = _levels(tables, window, counted), _exact(tables, window)
     apart = np.abs(found["mean"] - exact["mean"]) > REPRESENTATIVE * exact["mean"]
     for percent in PERCENTILES:
@@ -237,7 +237,7 @@ def _backlogs(tables: TableSource, window: Window) -> Iterator[tuple[npt.NDArray
 
 
 def _levels(tables: TableSource, window: Window, counted: Mapping[str, npt.NDArray[Any]]) -> dict[str, Floats]:
-    """Returns mean, percentiles and maximum of each port's backlog over the sweeps in the window; NaN where they do not tell it.
+    """Returns mean, percentiles and maximum of each port's backlog over the window's sweeps; NaN where they do not determine it.
 
     Equal values of a port are counted, and not kept.
     """
@@ -263,12 +263,12 @@ def _levels(tables: TableSource, window: Window, counted: Mapping[str, npt.NDArr
 
 
 def needed_sweeps(percent: float) -> int:
-    """Returns the number of sweeps from which a percentile is told: one is expected beyond it."""
+    """Returns the number of sweeps from which a percentile is reported: one sweep is expected beyond it."""
     return math.ceil(100 / (100 - percent))
 
 
 def _missed(most_bytes: int, sweeps: int, sent: int, drops: int) -> bool:
-    """Returns True if sweeps that never met a frame do not tell the queue: frames were dropped, or sent between few sweeps."""
+    """Returns True if sweeps that never met a frame do not show the queue: frames were dropped, or sent between few sweeps."""
     return not most_bytes and (drops > 0 or (sent > 0 and sweeps < needed_sweeps(max(PERCENTILES))))
 
 
@@ -278,7 +278,7 @@ def _fits_drops(port: Mapping[str, Any], most_bytes: int, drops: int) -> bool:
 
 
 def _longest(table: Mapping[str, npt.NDArray[Any]], mask: npt.NDArray[np.bool_], name: str, prefix: str) -> dict[str, Any]:
-    """Returns the port with the largest mean backlog among those of the mask, and its queue lengths."""
+    """Returns the port with the largest mean backlog among the ports of the mask, and its queue lengths."""
     means = np.where(mask, table["mean_queue_bytes"], np.nan)
     if not np.isfinite(means).any():
         return {}

@@ -132,8 +132,8 @@ def _bins(t_ns: npt.NDArray[np.int64], edges: Floats) -> tuple[npt.NDArray[np.in
 def _goodput(
     tables: TableSource, edges: Floats, capacity: Capacity | None, classes: Sequence[FlowClass]
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Returns, for each interval, the goodput of each flow (if they are few), that of all flows, Jain's index, and the goodput of
-    each class."""
+    """Returns, for each interval, the goodput of each flow (if they are few), of all flows and of each class, and Jain's
+    index."""
     curves, intervals = Curves.of(tables, int(edges[-1]), edges), len(edges) - 1
     count, sums, squares = (np.zeros(intervals) for _ in range(3))
     received, of_class, lines = np.zeros(intervals + 1), np.zeros((len(classes), intervals + 1)), []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes summary.json and the table of flows from a run's tables and from what is known of its network."""
+"""Computes summary.json and the table of flows from a run's tables and from the constants of its network."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RTT_PERCENTILES = {"p50": 50, "p99": 99}
 IDLE_SHARE = 0.01
 """A window has idle time if no flow was active for more than this share of it."""
 MOST_LISTED = 1000  # most flows whose goodput summary.json lists; the table of flows has all
-INTERVALS = 200  # rate intervals in a run, unless the spec says otherwise
+INTERVALS = 200  # rate intervals in a run by default
 
 FLOW_COLUMNS: Mapping[str, str] = {
     "flow": "as in `flows`",
@@ -104,7 +104,7 @@ def summarize(
 
 def has_idle_time(summary: Mapping[str, Any]) -> bool:
     """Returns True if flows with a size were active in a part of the window only, as in incasts. Then completion times come
-    first, and the goodput is that of the active time."""
+    first, and the goodput is measured over the active time."""
     whole_bps, active_bps = summary.get("goodput_bps") or 0.0, summary.get("active_goodput_bps") or 0.0
     return bool(summary.get("fct_flows")) and whole_bps < (1 - IDLE_SHARE) * active_bps
 
@@ -114,7 +114,7 @@ def flow_table(
 ) -> dict[str, npt.NDArray[Any]]:
     """Returns one value for each flow: goodput in the window, whether its completion counts, its pauses, and `extra`.
 
-    `extra` are ideal FCT, slowdown and path class. `pauses`: those of the run, if they are known already.
+    `extra` are ideal FCT, slowdown and path class. `pauses`: the run's pauses, if they are computed already.
     """
     pauses = pauses or pauses_of(tables, context)
     return {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def render(package: str, template: str, *, title: str, mark: str, **values: object) -> bytes:
-    """Returns a page. Its template lies in the folder `templates` of a package. `mark`: what made the page (outputs.py)."""
+    """Returns a page. Its template lies in the folder `templates` of a package. `mark`: its command and inputs (outputs.py)."""
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("dc_gym.results.pages")]),
         autoescape=True,
@@ -33,6 +33,6 @@ def render(package: str, template: str, *, title: str, mark: str, **values: obje
 
 
 def drawing(figure: Figure, name: str, words: str, style: Mapping[str, Any] | None = None) -> Markup:
-    """Returns a figure as part of a page. `name` is its own within the page; `words` say what it shows."""
+    """Returns a figure as part of a page. `name` is its own within the page; `words` describe it."""
     with kit.style(style):
         return Markup(to_svg(figure, name, words))

@@ -96,7 +96,7 @@ class _Part:
 
     @classmethod
     def joined(cls, parts: Sequence[_Part]) -> _Part:
-        """Returns the part of several networks: the ports of the first, then those of the second, and so on."""
+        """Returns the part of several networks: the ports of the first, then the ports of the second, and so on."""
         first = parts[0]
         if len(parts) == 1:
             return first

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The policies of a run's agents: one for a central agent, or one for each host, switch or port (agent.agents).
 
-Each step is one call of `observe` and, unless the episode is over, one of `act`. A policy that learns while the run goes on is
-told in `observe` what its last action led to.
+Each step is one call of `observe` and, unless the episode is over, one of `act`. A policy that learns during the run receives in
+`observe` the results of its last action.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Actors:
     """The policies of all agents of one network."""
 
     def __init__(self, policy: str | Path, context: PolicyContext, agent: AgentSpec) -> None:
-        """`context` is that of a central agent. `policy` takes the forms of controller.policy."""
+        """`context` is a central agent's. `policy` takes the forms of controller.policy."""
         who = agent.agents or CENTRAL
         self._scene, self._action_shape = context.scene, context.action.space.shape
         self._agents: tuple[AgentRows, ...] = ()
@@ -45,7 +45,7 @@ class Actors:
         self._mix = WeightedReward.of(agent.reward) if agent.reward_scope == OWN else None
         self._seen: Sequence[Vector] = ()
         context = replace(context, agents=who, observation=context.observer.names)
-        if who == CENTRAL or str(policy).endswith(policies.SUFFIX):  # a policy file itself says who its agents are
+        if who == CENTRAL or str(policy).endswith(policies.SUFFIX):  # a policy file itself names its agents
             self.policies: tuple[Policy, ...] = (policy_of(policy, context),)
             return
         self._agents = divide(context.scene, who)
@@ -54,7 +54,7 @@ class Actors:
         self.policies = tuple(policy_of(policy, _own_context(context, each, names)) for each, names in own)
 
     def observe(self, frame: Frame, observation: Vector, reward: float) -> None:
-        """Takes a step's frame, observation and reward, those of the whole network."""
+        """Takes a step's frame, observation and reward of the whole network."""
         rewards: Sequence[float] = [reward] * len(self.policies)
         self._seen = [observation]
         if self._observer is not None:
@@ -76,7 +76,7 @@ class Actors:
         return action
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Returns the states of the policies, as arrays by name. Of many agents, a name begins with that of the agent."""
+        """Returns the states of the policies, as arrays by name. Of many agents, a name begins with the agent's name."""
         prefixes = [f"{each.name}." for each in self._agents] or [""]
         found: dict[str, npt.NDArray[Any]] = {}
         for prefix, policy in zip(prefixes, self.policies, strict=True):
@@ -86,7 +86,7 @@ class Actors:
 
     @property
     def file(self) -> FilePolicy | None:
-        """The policy, if it is one of a file."""
+        """The policy, if it comes from a file."""
         first = self.policies[0]
         return first if isinstance(first, FilePolicy) else None
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The observations of single hosts, switches and ports, where each of them is an agent (agents.py).
 
-An agent observes what it could know itself. A host: its own egress and its own flows. If `see` is "path", it also observes what
-the switches on its flows' paths would write into the packets: the largest value of each feature. A switch or port: the features
-of its own ports where it sets something. What an item of agent.observe says of others is left out. An item of classes gives each
-port one value for each kind of class, such as rdma/backlog.
+An agent observes only values within its reach. A host: its own egress and its own flows. If `see` is "path", it also observes the
+values that switches on its flows' paths would write into the packets: the largest of each feature. A switch or port: the features
+of its own ports where it sets something. An item's values of other ports are left out. An item of classes gives each port one
+value for each kind of class, such as rdma/backlog.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class AgentObserver(Protocol):
 def observer_of(
     agents: tuple[AgentRows, ...], scene: Scene, observe: str, history: int, who: str, see: str | None = None
 ) -> AgentObserver:
-    """Returns the observer of agents that `who` says (agents.py). `see`: None for the default, which is "path" for hosts."""
+    """Returns the observer of the agents that `who` names (agents.py). `see`: None for the default, which is "path" for hosts."""
     if see is not None and see not in SEE:
         raise AgentError("see: " + unknown("value", see, SEE))
     if who == HOSTS:
@@ -63,7 +63,7 @@ class OfPorts:
     name: str
     """backlog, or rdma/backlog."""
     at: Rows
-    """[ports]: the place of each port's value among those of the part; -1: it has none."""
+    """[ports]: the place of each port's value among the part's values; -1: it has none."""
 
     @classmethod
     def of(cls, part: Part, scene: Scene) -> tuple[OfPorts, ...]:
@@ -153,8 +153,8 @@ class HostObserver:
 class PortObserver:
     """Makes the observations of all switches, or of all ports, from frames, in order. A frame of step 0 restarts the history.
 
-    A port's observation has one value for each item of agent.observe, 0 where the item is not of this port. A switch's is that of
-    its ports where it sets something, one after the other.
+    A port's observation has one value for each item of agent.observe, 0 where the item is not of this port. A switch's has the
+    observations of its ports where it sets something, one after the other.
     """
 
     def __init__(self, agents: tuple[AgentRows, ...], scene: Scene, observe: str, history: int, who: str) -> None:

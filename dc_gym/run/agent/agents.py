@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agents of a network: one for all of it, or each host, each switch, or each port.
 
-What the agents of a network set is declared once (agent.actuators); here it is divided among them. Each value belongs to one
-agent.
+The values that the agents of a network set are declared once (agent.actuators); here they are divided among the agents. Each
+value belongs to one agent.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ NETWORK = "network"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AgentRows:
-    """One agent: what it sets."""
+    """One agent: the values that it sets."""
 
     name: str
     """network; h1, or h1-eth0 of a host with several ports; s1; s1-eth3."""
     values: Rows
-    """The places of its values among those of all agents, in order."""
+    """The places of its values among all agents' values, in order."""
     rows: Rows
     """The rows of the ports where it sets something, of themselves or of their classes, in the order of the values."""
 
     def scene(self, scene: Scene) -> Scene:
-        """Returns the scene of this agent alone: what it sets is all that is set."""
+        """Returns the scene of this agent alone: no other values are set."""
         found: list[ActuatedRows] = []
         place = 0
         for each in scene.actuated:
@@ -53,7 +53,7 @@ class AgentRows:
 
 
 def divide(scene: Scene, agents: str) -> tuple[AgentRows, ...]:
-    """Returns the agents of a scene, in the order of what they set. `agents` is one of AGENTS."""
+    """Returns the agents of a scene, in the order of the values that they set. `agents` is one of AGENTS."""
     if agents not in AGENTS:
         raise AgentError("agent.agents: " + unknown("value", agents, AGENTS))
     values: dict[str, list[int]] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's access to a network: it reads frames from shared memory and writes into it what is to be set (layout:
+"""The agent's access to a network: it reads frames from shared memory and writes the values to set into it (layout:
 monitors/state_matrix.h)."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Console:
     def __init__(self, scene: Scene, info: FlowInfo, agent: AgentSpec, clock: str = "virtual") -> None:
         self.info = info
         self.pace: AgentTiming | None = None
-        """How the agent keeps up in this episode on a real clock. None on a virtual clock, which waits for the agent."""
+        """The agent's punctuality in this episode on a real clock. None on a virtual clock, which waits for the agent."""
         self._scene = scene
         self._real = clock == "real"
         self._ordered = any(each.ordered for each in scene.actuated)
@@ -55,7 +55,7 @@ class Console:
     def open(self, region: Buffer, flow_rows: int) -> None:
         """Opens the state matrix. Call it at the first step, when the matrix exists.
 
-        `flow_rows`: as planned. Raises ProtocolError if the matrix is not that of the scene.
+        `flow_rows`: as planned. Raises ProtocolError if the matrix does not belong to the scene.
         """
         matrix = StateMatrix.over(region)
         _check(matrix, self._scene, flow_rows)
@@ -73,7 +73,7 @@ class Console:
             self._matrix = None
 
     def send(self, values: npt.NDArray[np.float64]) -> None:
-        """Sets what the scene's agents set from now on, [values]. Everything else stays as it was at the start."""
+        """Sets the values of the scene's agents from now on, [values]. Everything else stays as it was at the start."""
         self._owner.require_here("step")
         if self._ordered:
             self._scene.check(values)
@@ -136,8 +136,8 @@ class Console:
 
 
 def _check(matrix: StateMatrix, scene: Scene, flow_rows: int) -> None:
-    """Raises ProtocolError unless the matrix, which whoever has taken over a lab may write to, is as planned: places in it, also
-    those of the C library of steps, follow from the plan."""
+    """Raises ProtocolError unless the matrix is as planned. An attacker in a lab may write to it, and places in it, also in the C
+    library of steps, follow from the plan."""
     for what, found, planned in (
         ("rows", matrix.rows, scene.rows),
         ("columns", matrix.columns, scene.columns),
@@ -178,10 +178,10 @@ def _values(scene: Scene) -> Iterator[tuple[tuple[int, bytes], int]]:
 class InForce:
     """Tracks which commands were in force during each step.
 
-    A command given at time t is in force from t + agent.latency on. So the command in force in a step may be that of some steps
-    before, or two commands share the step and are weighted by their time in force. The kernels' own values at the step's end are
-    used instead in two cases: with control packets, which can be lost, and on a real clock, where the arrival time of a command
-    is not known.
+    A command given at time t is in force from t + agent.latency on. So the command in force in a step may be some steps old, or
+    two commands share the step and are weighted by their time in force. The kernels' own values at the step's end are used
+    instead in two cases: with control packets, which can be lost, and on a real clock, where the arrival time of a command is not
+    known.
     """
 
     def __init__(self, scene: Scene, agent: AgentSpec, clock: str = "virtual") -> None:

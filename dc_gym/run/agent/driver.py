@@ -37,7 +37,7 @@ class PolicyDriver:
         context = PolicyContext(scene, self._episode.observer, self._episode.action, spec.seed, given=given)
         self._actors = Actors(policy, context, spec.agent)
         self.unlike = ""
-        """The circumstances that differ from those of the policy's training, in words; empty if none differ."""
+        """The circumstances that differ from the policy's training, in words; empty if none differ."""
         if (file := self._actors.file) is not None:
             self.unlike = differences(file.settings, circumstances(experiment))
         self._rows: list[tuple[Any, ...]] = []

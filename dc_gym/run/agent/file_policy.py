@@ -26,8 +26,8 @@ from dc_gym.run.plan.experiment import Experiment
 
 HINT = "; give the topology and the [agent] keys that it was trained with"
 TIMING = ("interval", "latency", "burst", "limit", "tbf", "control", "control_delay", "control_loss", "control_timeout")
-"""Keys of [agent] that may differ from those of the training. Differences are reported, since an action then has another effect
-than in the training."""
+"""Keys of [agent] that may differ from the training's. Differences are reported, since an action then has another effect than in
+the training."""
 CONTROLLER, RATES = "controller", "rates"
 """The settings of a policy file that are no keys of [agent]."""
 NAMES = {CONTROLLER: "controller.name", RATES: "rates of links"}
@@ -65,15 +65,15 @@ class FilePolicy:
 
 
 def circumstances(experiment: Experiment) -> dict[str, Any]:
-    """Returns what a policy file records of the experiment that it was trained on: the keys of [agent], the congestion control
-    and the rates of the links."""
+    """Returns a policy file's record of the experiment that it was trained on: the keys of [agent], the congestion control and
+    the rates of the links."""
     spec, rates = experiment.spec, {way.rate_bps for cable in experiment.graph.cables for way in cable.directions()}
     agent: dict[str, Any] = spec.to_dict()["agent"]
     return agent | {CONTROLLER: spec.controller.name, RATES: [format_rate(rate) for rate in sorted(rates)]}
 
 
 def differences(trained: Mapping[str, Any], here: Mapping[str, Any]) -> str:
-    """Returns the circumstances that differ from those of the training, as text; empty if none differ."""
+    """Returns the circumstances that differ from the training's, as text; empty if none differ."""
     others = [name for name in (*TIMING, CONTROLLER, RATES) if name in trained and trained[name] != here.get(name)]
     return ", ".join(
         f"{NAMES.get(name, f'agent.{name}')} = {_said(trained[name])} (here {_said(here.get(name))})" for name in others
@@ -114,7 +114,7 @@ def _misfit(net: AgentPolicy, context: PolicyContext, observer: AgentObserver | 
 
 
 def _differ(what: str, has: tuple[str, ...], gives: tuple[str, ...]) -> str:
-    """Returns the first difference between the names of the policy and those of the network; empty if there is none."""
+    """Returns the first difference between the names of the policy and the names of the network; empty if there is none."""
     if len(has) != len(gives):
         return f"the policy {what} {len(has)} values ({_some(has)}), and the network has {len(gives)} ({_some(gives)}){HINT}"
     for number, (mine, theirs) in enumerate(zip(has, gives, strict=True)):
@@ -124,7 +124,7 @@ def _differ(what: str, has: tuple[str, ...], gives: tuple[str, ...]) -> str:
 
 
 def _other_floor(net: AgentPolicy, scene: Scene) -> str:
-    """Returns a message if the floor differs from that of the training. Actions map to rates from the floor to the line rate, so
+    """Returns a message if the floor differs from the training's. Actions map to rates from the floor to the line rate, so
     with another floor the same action gives another rate."""
     floor = net.settings.get("floor")
     if floor is None or np.array_equal(np.minimum(float(parse_rate_bps(floor)), scene.line_bps), scene.floor_bps):

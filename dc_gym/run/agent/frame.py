@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measurements of one step: every queue's counters, every flow's progress and what agents set, now and one step before.
+"""The measurements of one step: every queue's counters, every flow's progress and agents' settings, now and one step before.
 
 Bytes of ports count L2 frames without FCS; bytes of flows count payload. Rewards and features are functions of a Frame and its
 Scene (scene.py) alone.
@@ -88,7 +88,7 @@ class FlowInfo:
 class Frame:
     """The measurements of one step, or of a stack of steps.
 
-    The arrays of a stack have one more axis, that of the frames, in front. A Frame is never changed. It is not a frozen dataclass
+    The arrays of a stack have one more axis in front, over the frames. A Frame is never changed. It is not a frozen dataclass
     because a frozen one takes three times as long to construct, and each step constructs one.
     """
 
@@ -113,9 +113,9 @@ class Frame:
     """[hosts]: rates that the kernels enforce at the end of the step."""
     info: FlowInfo
     wanted: Floats = field(default_factory=lambda: NO_VALUES)
-    """[values]: those of the last command, of all that agents set (Scene.actuated)."""
+    """[values]: the last command, over all values that agents set (Scene.actuated)."""
     enforced: Floats = field(default_factory=lambda: NO_VALUES)
-    """[values]: those that the kernels enforce at the end of the step."""
+    """[values]: the values that the kernels enforce at the end of the step."""
     class_cells: npt.NDArray[np.uint64] = field(default_factory=lambda: NO_CELLS)
     """The classes' rows of the state matrix now, [classes, columns]."""
     class_before: npt.NDArray[np.uint64] = field(default_factory=lambda: NO_CELLS)
@@ -178,7 +178,7 @@ class Frame:
         return self.once(name, lambda: self.flows[name].astype(np.float64) - self.flows_before[name].astype(np.float64))
 
     def utilization(self, rate_bps: Floats) -> Floats:
-        """Returns the frame bytes sent over the step as a share of what lines of these rates carry, as [ports]; 0 at step 0.
+        """Returns the frame bytes sent over the step as a share of the capacity of lines of these rates, as [ports]; 0 at step 0.
 
         `rate_bps`: as Scene.rate_bps. A frame counts when it leaves the queue. If the step is shorter than the frame's
         serialization time, the share is above 1.
@@ -218,7 +218,7 @@ class Frame:
 def stacked(frames: Sequence[Frame]) -> Frame:
     """Stacks steps of one episode that took equally long into one Frame.
 
-    Values computed from it are arrays with one entry for each frame. `wanted` and `enforced` are those of the last one.
+    Values computed from it are arrays with one entry for each frame. `wanted` and `enforced` are the last frame's.
     """
     last = frames[-1]
     return Frame(

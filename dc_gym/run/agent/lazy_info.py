@@ -16,7 +16,7 @@ class LazyInfo(dict[str, Any]):
     __slots__ = ("_fill",)
 
     def __init__(self, blank: Mapping[str, None], fill: Callable[[], Mapping[str, Any]]) -> None:
-        """`blank`: the keys of what `fill` will return. More keys can be added."""
+        """`blank`: the keys of the dict that `fill` will return. More keys can be added."""
         super().__init__(blank)
         self._fill: Callable[[], Mapping[str, Any]] | None = fill
 

@@ -29,7 +29,7 @@ def gini(shares: Floats) -> float:
 
 
 def carried_bytes(frame: Frame, scene: Scene) -> Floats:
-    """Returns as [rows] what the line carries in the time of the step, at least one frame. Counters are normalised by it."""
+    """Returns as [rows] the line's capacity over the step, at least one frame. Counters are normalised by it."""
     return frame.once(CARRIED, lambda: np.maximum(scene.rate_bps * (frame.elapsed_ns / 8e9), scene.frame_bytes))
 
 

@@ -2,17 +2,17 @@
 """Observations: named features of ports or of hosts, normalised by physical constants, in one flat vector.
 
 A feature is one function of a Frame and its Scene and one call of `register`, here or in a user's file; `dcgym list features`
-tells each. agent.observe is a comma list of presets and features. A prefix `switch:`, `host:`, `all:` or a pattern of port
-names such as `s1-*:` chooses the rows of a port feature; `class:` or a pattern of class names such as `s1-*:rdma:` chooses
-classes of ports, which some features have, too:
+lists them. agent.observe is a comma list of presets and features. A prefix `switch:`, `host:`, `all:` or a pattern of port names
+such as `s1-*:` chooses the rows of a port feature; `class:` or a pattern of class names such as `s1-*:rdma:` chooses classes of
+ports, which some features have, too:
 
     default                      backlog, backlog_change, marks, utilization of all ports, and the enforced rates
     switch:backlog,srtt          the backlogs of switch ports, then the srtt of every host that acts
     class:backlog                the backlogs of all classes of all ports
     s1-*:rdma:marks              the marks of the class rdma of the ports of s1
-    kmin,kmax,pmax               what is in force at the ports and classes where agents set the marking
+    kmin,kmax,pmax               the values in force at the ports and classes where agents set the marking
 
-Each quantity of an actuator is a feature of where agents set it: the value in force over its upper bound.
+Each quantity of an actuator is a feature of the ports where agents set it: the value in force over its upper bound.
 
 The vector holds one feature after another, each in the order of Scene.rows or Scene.hosts. With a history, the oldest frame
 comes first.
@@ -83,10 +83,10 @@ def register(
 
     Args:
         name: Its name in agent.observe.
-        kind: "port" or "host": what there is one value for.
+        kind: "port" or "host": one value for each.
         low: The smallest value; smaller ones are clipped.
         high: The largest value; larger ones are clipped.
-        formula: Says what it is, for lists and pages.
+        formula: The definition in words, for lists and pages.
         compute: `compute(frame, scene)` returns an array with a value for each port or acting host.
         flows: False saves the lab from sampling every flow in each step.
         classes: Classes of ports have the feature, too.
@@ -340,7 +340,7 @@ def _backlog_change(frame: Frame, scene: Scene) -> Floats:
 
 
 def _frames_over_line(column: str) -> Compute:
-    """Returns a feature: packets counted over the step, as full frames, over what the line carries."""
+    """Returns a feature: packets counted over the step, as full frames, over the line's capacity."""
     return lambda frame, scene: frame.change(column) * scene.frame_bytes / carried_bytes(frame, scene)
 
 

@@ -25,8 +25,8 @@ from dc_gym.run.agent.observation import Observer, Vector
 from dc_gym.run.agent.scene import RATE, Scene
 
 FAIR_SHARE = 0.98
-"""The share of each line that the oracle assigns. The rest is for ACKs of flows in the other direction, and drains what a burst
-left queued."""
+"""The share of each line that the oracle assigns. The rest is for ACKs of flows in the other direction, and drains the queue that
+a burst left."""
 SUFFIX = ".npz"
 """The ending of a policy file."""
 
@@ -37,14 +37,14 @@ class Policy(Protocol):
     A policy that learns while a run goes on has two more methods, which a run calls if they are there:
 
         observe(reward, observation)    the reward of the last action, and the observation that it led to; before the next `act`
-        state()                         what it has learned, as arrays by name; a run keeps it in learned.npz
+        state()                         its learned state, as arrays by name; a run keeps it in learned.npz
     """
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         """Returns an action of the environment's action space.
 
         Args:
-            observation: What agent.observe names, as float32.
+            observation: The features of agent.observe, as float32.
             frame: The step that was measured.
         """
         ...
@@ -55,7 +55,7 @@ class PolicyContext:
     """The arguments from which a policy is constructed."""
 
     scene: Scene
-    """The network, and what the agent sets in it."""
+    """The network, and the values that the agent sets in it."""
     observer: Observer
     """The observer of the whole network."""
     action: Action
@@ -79,7 +79,7 @@ def register(name: str, make: Callable[..., Policy], keys: Any = None) -> None:
 
     Args:
         name: The value.
-        make: `make(context, keys)`, or `make(context)` without keys. Of many agents it is called for each.
+        make: `make(context, keys)`, or `make(context)` without keys. For many agents it is called once for each.
         keys: The dataclass of its keys, which are keys of the spec's [controller] (dc_gym/base/registry.py).
     """
     if name in KINDS or ":" in name or name.endswith(SUFFIX):
@@ -97,7 +97,7 @@ def make_registered(name: str, context: PolicyContext) -> Policy:
 
     Args:
         name: Its name.
-        context: What it is made for.
+        context: The agent that it is made for.
 
     Raises:
         AgentError: It has no method act that fits.
@@ -128,7 +128,7 @@ def checked_action(found: object, name: str, size: int) -> npt.NDArray[np.floati
     """Returns the action of one of many agents if it has the right size.
 
     Args:
-        found: What the policy returned.
+        found: The return value of the policy.
         name: The agent, for errors.
         size: The numbers of its action space.
 
@@ -156,7 +156,7 @@ def checked_state(found: object) -> dict[str, npt.NDArray[Any]]:
 
 
 class MaxPolicy:
-    """A policy that leaves everything as it is at the start: hosts are not limited, ports mark as the spec says."""
+    """A policy that leaves everything as it is at the start: hosts are not limited, ports mark as in the spec."""
 
     def __init__(self, context: PolicyContext) -> None:
         self._action = context.action.from_values(context.scene.start)
@@ -190,7 +190,7 @@ class RandomPolicy:
 class FairShare:
     """An oracle that gives each host the max-min fair rates of its running flows, as frame rates.
 
-    A host without running flows is not limited. `ahead`: the oracle knows the schedule. It counts a flow already in the step
+    A host without running flows is not limited. `ahead`: the oracle has the schedule. It counts a flow already in the step
     before it starts, and while the flows that its gate waits for are still running.
     """
 
@@ -222,7 +222,7 @@ class FairShare:
         return self._action.from_values(np.where(per_host > 0, per_host, self._scene.line_bps))
 
     def _due(self, frame: Frame) -> Bools:
-        """Returns the flows that start before the next action, as far as the schedule tells."""
+        """Returns the flows that start before the next action, as far as the schedule determines them."""
         waiting = frame.flows["status"] == WAITING
         due: Bools = waiting & (frame.info.start_ns <= frame.t_ns + self._scene.step_ns)
         for flow in np.flatnonzero(waiting).tolist():
@@ -246,7 +246,7 @@ class FairShare:
 
 
 class FairShareAhead(FairShare):
-    """An oracle like fair-share that also knows the schedule: a flow counts from the step before it starts."""
+    """An oracle like fair-share that also has the schedule: a flow counts from the step before it starts."""
 
     def __init__(self, context: PolicyContext) -> None:
         super().__init__(context, ahead=True)

@@ -65,7 +65,7 @@ class UsersPolicy:
             return np.asarray(self._policy.act(observation, frame), np.float64)
 
     def observe(self, reward: float, observation: Vector) -> None:
-        """Tells a policy that learns what its last action led to."""
+        """Gives a policy that learns the results of its last action."""
         if (observe := getattr(self._policy, "observe", None)) is not None:
             with self._blamed():
                 observe(reward, observation)

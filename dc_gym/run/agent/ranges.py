@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that are not within the range that their feature or reward declares. Each name is told once in a process."""
+"""Values that are not within the range that their feature or reward declares. Each name is reported once in a process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _told: set[str] = set()
 
 
 def tell_outside(what: str, values: npt.ArrayLike, low: float, high: float, effect: str) -> None:
-    """Tells the first value of this name that lies outside of low..high, and the effect."""
+    """Prints the first value of this name that lies outside of low..high, and the effect."""
     found = np.asarray(values, np.float64).ravel()
     size = high - low if np.isfinite(high - low) else 1.0
     outside = found[(found < low - TOLERANCE * size) | (found > high + TOLERANCE * size)]

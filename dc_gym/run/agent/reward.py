@@ -87,7 +87,7 @@ def register(
     Args:
         name: Its name in agent.reward.
         range: The smallest and the largest value, or a function of the scene that returns them.
-        formula: Says what it is, for lists and pages.
+        formula: The definition in words, for lists and pages.
         compute: `compute(frame, scene, share)` returns one finite float.
         cost: Less is better, so a spec must subtract it.
         flows: False saves the lab from sampling every flow in each step.
@@ -139,7 +139,7 @@ class WeightedReward:
         return cls(text, tuple(terms))
 
     def __call__(self, frame: Frame, scene: Scene, share: Floats) -> float:
-        """Returns the sum of the weighted rewards; the arguments are those of `score`."""
+        """Returns the sum of the weighted rewards; the arguments are as for `score`."""
         return sum(weight * each.value(frame, scene, share) for weight, each in self.terms)
 
     def score(self, frame: Frame, scene: Scene, share: Floats) -> tuple[float, dict[str, float]]:

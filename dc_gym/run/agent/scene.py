@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The constants of a network while an agent acts on it, and what an episode's schedule says about its flows. Plain data.
+"""The constants of a network while an agent acts on it, and the facts of an episode's schedule about its flows. Plain data.
 
-Rows are those of the state matrix (graph.rows()): the ports of the switches, the hosts' egresses, then the classes of ports. What
-is said of ports leaves out the classes.
+Rows are the state matrix's (graph.rows()): the ports of the switches, the hosts' egresses, then the classes of ports. Arrays over
+ports leave out the classes.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class ActuatedRows:
     rows: Rows
     """[ports]: the rows of the ports and classes."""
     names: tuple[str, ...]
-    """[ports]: the name of each; that of the host if it is its only port, s1-eth3:rdma of a class."""
+    """[ports]: the name of each; the host's name if it is the host's only port, s1-eth3:rdma of a class."""
     low: Floats
     """[ports, quantities]: the bounds of each value."""
     high: Floats
     start: Floats
     """[ports, quantities]: the values before the first action."""
     place: slice
-    """The place of its values among those of all actuators, port by port."""
+    """The place of its values among all actuators' values, port by port."""
 
     @property
     def ordered(self) -> tuple[tuple[int, int], ...]:
@@ -105,7 +105,7 @@ class Scene:
     buffer_bytes: Floats
     """[ports]"""
     peer_row: Rows
-    """[ports]: the port at the other end of the cable, whose egress is what this port receives."""
+    """[ports]: the port at the other end of the cable, whose egress this port receives."""
     all_hosts: tuple[str, ...]
     """All hosts of the network; FlowInfo.src and dst are indices into it."""
     hosts: tuple[str, ...]
@@ -186,7 +186,7 @@ class Scene:
 
         Args:
             experiment: The network, the controller and the flows.
-            agent: The settings of the agent; None: those of the experiment's spec.
+            agent: The settings of the agent; None: the experiment's spec has them.
 
         Raises:
             AgentError: The agent cannot act on this network.
@@ -232,7 +232,7 @@ class Scene:
 
     @property
     def start(self) -> Floats:
-        """[values]: what is in force before the first action."""
+        """[values]: the values in force before the first action."""
         return np.concatenate([each.start.ravel() for each in self.actuated])
 
     @property
@@ -260,7 +260,7 @@ class Scene:
                     raise AgentError(f"step: {each.names[row]}: {below}; give at least that")
 
     def port_of(self, row: int) -> int:
-        """Returns the row of the port of a row, which itself may be that of a class."""
+        """Returns the row of the port of a row, which may be a class's row."""
         return row if row < len(self.ports) else int(self.classes.port[row - len(self.ports)])
 
     def capacity_bps(self, t_ns: int) -> Floats:
@@ -273,13 +273,13 @@ class Scene:
 
 
 def _name_of(graph: Graph, port: Port) -> str:
-    """Returns the name under which agents set a port: that of a host with one port, otherwise the port's."""
+    """Returns the name under which agents set a port: the host's name if the host has one port, otherwise the port's."""
     alone = len(graph.ports_of(port.node)) == 1 and any(host.name == port.node for host in graph.hosts)
     return port.node if alone else port.ifname
 
 
 def _actuated(selected: Sequence[ActuatedPort], graph: Graph, acting: frozenset[int]) -> tuple[ActuatedRows, ...]:
-    """Returns the selected rows by actuator. Of the hosts, only those of the rows in `acting` are set."""
+    """Returns the selected rows by actuator. Of the hosts, only the rows in `acting` are set."""
     found, place = [], 0
     owned = {port.ifname for row, port in enumerate(graph.ports()) if row < len(graph.switch_ports()) or row in acting}
     for name in dict.fromkeys(each.actuator.name for each in selected):

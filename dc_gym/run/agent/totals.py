@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The totals in the info of an episode's last step. They are measured, and do not depend on the reward.
 
-TCP alone, oracles and trained policies are compared by these totals. Queues of hosts are listed beside those of switches, so that
+TCP alone, oracles and trained policies are compared by these totals. Queues of hosts are listed beside switches' queues, so that
 an agent that only moves queues from switches to hosts is visible as such. docs/environment.md defines each name.
 """
 
@@ -24,7 +24,7 @@ from dc_gym.run.agent.scene import Scene
 __all__ = ["EpisodeTotals", "metrics"]
 
 DELAYS = {"queueing_delay_s": "flows", "switch_delay_s": "flows", "host_delay_s": "flows", "rtt_s": "rtt_flows"}
-"""Means over the flows under way (or those of them that have an RTT sample), with the metric that counts these flows. An
+"""Means over the flows under way (or over such flows with an RTT sample), with the metric that counts these flows. An
 episode's mean is weighted by this count."""
 QUEUES = ("switch_queue_bytes", "host_queue_bytes")
 COUNTS = ("drops", "marks", "retransmits", "flows_ended")
@@ -53,7 +53,7 @@ class EpisodeTotals:
         self._block = Block(self.scene)
 
     def add(self, frame: Frame, reward: float) -> Callable[[], dict[str, Any]]:
-        """Adds a step's frame and reward. The returned function returns what `metrics` returns for this step."""
+        """Adds a step's frame and reward. The returned function returns the result of `metrics` for this step."""
         if not self._block.takes(frame):
             self._add_up()
         self.reward += reward
@@ -73,7 +73,7 @@ class EpisodeTotals:
         self.add_up(block)
 
     def add_up(self, block: Block) -> None:
-        """Adds the steps of a block, which follow those that were added before."""
+        """Adds the steps of a block, which follow the steps added before."""
         frames = block.frames
         if not len(frames):
             return

@@ -26,7 +26,7 @@ class View:
     flows: Bools
     """[flows]"""
     hosts: slice
-    """The places of its hosts among those of the scene."""
+    """The places of its hosts among the scene's hosts."""
 
     @classmethod
     def of(cls, scene: Scene, info: FlowInfo, rows: Rows) -> View:

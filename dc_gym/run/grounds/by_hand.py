@@ -24,7 +24,7 @@ from dc_gym.topologies.graph import Graph
 __all__ = ["ARGV", "ByHand"]
 
 NAME_BYTES, HEAD_BYTES = 32, 4096
-"""SM_NAME_LEN of monitors/state_matrix.h, and more than what comes before the rows."""
+"""SM_NAME_LEN of monitors/state_matrix.h, and more bytes than come before the rows."""
 ARGV = [str(PROGRAMS / PROGRAM)]
 NOT_UNDERSTOOD = (ValueError, LookupError, OverflowError, struct.error)
 
@@ -67,9 +67,9 @@ class ByHand:
         on_line: Callable[[str], None],
         on_progress: Callable[[LabState], None] = lambda state: None,
     ) -> None:
-        """`folder` is the plan's. `on_line` is told of phases, `on_progress` now and then while the lab runs."""
+        """`folder` is the plan's. `on_line` is called for each phase, `on_progress` now and then while the lab runs."""
         self.counts: dict[str, Any] | None = None
-        """The counts of what happened, when the plan is carried out."""
+        """The counts of the run, once the plan is carried out."""
         self.failure = 0
         """The exit status of a plan that has failed."""
         self._on_line = on_line
@@ -79,9 +79,9 @@ class ByHand:
     def next_step(self) -> int | None:
         """Returns the result of `until_step`; None also if the plan has failed.
 
-        `on_line` is then told why, as by its program in a ground.
+        `on_line` then gets the reason, as from its program in a ground.
 
-        Raises LabError if the lab ended, hangs, or answers what cannot be.
+        Raises LabError if the lab ended, hangs, or gives an impossible answer.
         """
         try:
             return self.until_step()
@@ -107,7 +107,7 @@ class ByHand:
                 next(self._program)
             except StopIteration:
                 return None
-            except NOT_UNDERSTOOD as error:  # whatever reads what a lab gives back, a lab that lies ends the run in one line
+            except NOT_UNDERSTOOD as error:  # wrong data from a lab ends the run in one line, whichever code reads the data
                 raise LostLab(LabError(f"the lab gave back what cannot be read ({type(error).__name__}: {error})")) from error
 
     def end_failed(self) -> None:
@@ -126,7 +126,7 @@ class ByHand:
 
 
 def _check_room(plan: Plan, folder: Path) -> None:
-    """Raises FabricError unless the state matrix ends below what the hand uses of the region."""
+    """Raises FabricError unless the state matrix ends below the hand's part of the region."""
     from dc_gym.monitors.state_matrix import COLUMNS, COMMAND_ROW, FLOW  # imports numpy, which the plan has imported by now
 
     rows, flows, commands, remedy = len(plan.graph.rows()), plan.flow_rows, 0, "have fewer ports"

@@ -2,12 +2,13 @@
 """The conservation check: every frame is accounted for, and none was lost outside a queue.
 
 It compares counters at two times of a run (docs/results.md, "Fit or unfit"):
-- cable: what an end has sent equals what its peer has received, plus what is on its way, plus what was lost. Losses by the link's
-  own loss rate, or because an event has cut it, are as requested; losses because the peer was down are not.
+- cable: the frames that an end has sent are the frames that its peer has received, plus frames on their way, plus lost ones.
+  Losses by the link's own loss rate, or because an event has cut it, are as requested; losses because the peer was down are not.
 - pauses: the PAUSE frames that an end has sent, its peer has received or will receive. They pass no queue and are counted apart.
-- port: what a queue has released equals what the cable has sent.
-- switch: what came in through all its ports was sent by its cables, dropped by its queues, or is held by them. Bytes are exact
-  where nothing was dropped. A queue counts its drops in packets, so with drops the missing bytes must fit that many frames.
+- port: the cable has sent the frames that the queue has released.
+- switch: the frames that came in through all its ports were sent by its cables, dropped by its queues, or are held by them. Bytes
+  are exact where nothing was dropped. A queue counts its drops in packets, so with drops the missing bytes must fit that many
+  frames.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ SMALLEST_FRAME_BYTES = 60
 def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters], losses: Counters) -> list[str]:
     """Returns sentences about everything that is not conserved; none for a fit run.
 
-    The counters by port are those of dc_gym.run.grounds.guest.report.count().
+    The counters by port come from dc_gym.run.grounds.guest.report.count().
     """
     delta = {port: {name: after[port][name] - before[port].get(name, 0) for name in after[port]} for port in after}
     found = []
@@ -38,7 +39,7 @@ def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str,
 def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters], losses: Counters) -> dict[str, int]:
     """Returns where the frames of a run went, for its certificate.
 
-    In a fit run, what hosts sent is the sum of the next six numbers.
+    In a fit run, the frames that hosts sent are the sum of the next six numbers.
     """
     hosts = [port.ifname for host in graph.hosts for port in graph.ports_of(host.name)]
     switches = [port.ifname for port in graph.switch_ports()]

@@ -3,7 +3,7 @@
 
 The file names the source of each module with its time and size, as Python's own .pyc files do. A source that has changed makes
 the file stale, and it is made again. So does a source that is not of this package, the interpreter or Mininet: nothing else is
-frozen, and no such file is used.
+frozen, and no file with another source is used.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _argv(path: Path) -> list[str]:
 
 
 def _is_current(path: Path, env: Mapping[str, str]) -> bool:
-    """Returns whether the file exists and all sources are those of which it was made, and lie where they may."""
+    """Returns whether the file exists, and all its sources are unchanged and lie where they may."""
     try:
         with path.open("rb") as file:
             head = file.readline(HEAD_BYTES)
@@ -95,7 +95,7 @@ def _stamp(source: str) -> tuple[int, int]:
 def freeze(path: Path) -> None:
     """Imports the roots in this process and writes the code of all modules that this has loaded.
 
-    Raises TestbedError if one of them comes from elsewhere than it may.
+    Raises TestbedError if a module comes from a place where it may not lie.
     """
     for root in ROOTS:
         importlib.import_module(root)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A ground, on which a network can run: what the runner asks of it, and what all grounds need.
+"""A ground, on which a network can run: its interface to the runner, and the functions that all grounds need.
 
 `dc_gym.run.grounds.guest.main` runs inside each of them. The grounds differ in how they start it.
 """
@@ -34,14 +34,14 @@ class Driver(Protocol):
     """Answers the steps of a run whose plan has an agent."""
 
     def step(self, region: Buffer, step: int) -> int:
-        """Answers a step of the network with this state matrix. Returns what follows the step (guest/plan.py)."""
+        """Answers a step of the network with this state matrix. Returns the order that follows the step (guest/plan.py)."""
 
 
 class Ground(Protocol):
     """One ground for one run."""
 
     def prepare(self, progress: Progress) -> None:
-        """Gets what the run needs, or raises TestbedError. It does not change the machine yet."""
+        """Gets the files and programs that the run needs, or raises TestbedError. It does not change the machine yet."""
 
     def run(
         self,
@@ -71,7 +71,7 @@ class Ground(Protocol):
 
 
 def make_folders(folder: Path, spec: Spec) -> Path:
-    """Makes what a ground needs in a run's folder, and returns the private folder `.lab`, in which the plan belongs.
+    """Makes a ground's folders in a run's folder, and returns the private folder `.lab`, in which the plan belongs.
 
     The ground writes to `.lab/out`, to `exec` if the spec has programs in hosts, and to `capture` if it captures ports.
     """

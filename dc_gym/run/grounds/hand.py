@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The system in a lab, reached from outside by the hand in it (kernel/hand.h): a topologies/realize/system.py.
 
-What the lab gives back is not trusted: lengths are checked against what was asked for, and netlink messages by who reads them
-(topologies/realize/rtnl.py). A lab that does not answer as it should ends with an error.
+The lab's answers are not trusted: lengths are checked against the request, and netlink messages by their reader
+(topologies/realize/rtnl.py). A lab that answers wrongly ends with an error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NUMBERS = {
     "mkdir": 83, "mount": 165, "clock_gettime": 228, "unshare": 272, "accept4": 288, "pipe2": 293, "setns": 308,
     "start": START,
 }  # fmt: skip
-"""System calls of x86-64, on which alone the lab kernel runs, and that of the hand."""
+"""System calls of x86-64, on which alone the lab kernel runs, and the hand's own system call."""
 MOST_ERRNO = 4095
 PIECE_BYTES = 16 << 10
 """Bytes that are read at once."""
@@ -63,7 +63,7 @@ class Room:
 
 
 Argument = int | str | bytes | Sequence[str] | Back | Room
-"""Numbers go as they are. Of a text, bytes, or words the call gets the address."""
+"""Numbers go as they are. The call gets the address of a text, of bytes, or of words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,12 @@ class Done:
 
     @property
     def data(self) -> bytes:
-        """As much of the buffer as the result says."""
+        """The part of the buffer that the result's length gives."""
         return self.buffer[: max(0, self.result)]
 
 
 class LostLab(Exception):
-    """A lab ended, hangs, or answered what cannot be, while it was set up or ran."""
+    """A lab ended, hangs, or gave an impossible answer, while it was set up or ran."""
 
     def __init__(self, error: LabError) -> None:
         super().__init__(str(error))
@@ -113,7 +113,7 @@ class Hand:
         """`on_progress` is called now and then while the lab runs."""
         self._lab, self._on_progress = lab, on_progress
         self._unsent: list[tuple[int, list[Call]]] = []
-        """By netlink socket what it is to send, and to receive then."""
+        """By netlink socket the messages to send, and to receive then."""
         self._awaited: dict[int, tuple[int, int]] = {}
         """By netlink socket the datagrams that may still come, and the bytes of each at most."""
         self._arrived: dict[int, deque[bytes]] = {}
@@ -126,11 +126,11 @@ class Hand:
         self._has_ipv6 = self.make(Call.of("access", IPV6, 0, may_fail=True))[0].result == 0
 
     def make(self, *calls: Call) -> list[Done]:
-        """Has the lab make system calls, in their order, and returns what came of them.
+        """Has the lab make system calls, in their order, and returns their results.
 
         Raises:
             FabricError: One that may not fail did. Those after it were not made.
-            LostLab: The lab ended, hangs, or answers what cannot be.
+            LostLab: The lab ended, hangs, or gives an impossible answer.
         """
         self.post(*calls)
         return self.collect()
@@ -145,7 +145,7 @@ class Hand:
         self._lab.answer(GO_ON)
 
     def collect(self) -> list[Done]:
-        """Waits until the calls that were posted are made, and returns what came of them."""
+        """Waits until the calls that were posted are made, and returns their results."""
         if not self.waits:
             self.await_list(self.until_step())
         return [self._read(number, *posted) for number, posted in enumerate(self._posted)]
@@ -156,7 +156,7 @@ class Hand:
         self._lab.answer(status)
 
     def until_step(self) -> int:
-        """Lets the lab run until a program asks, and returns the number of the step: STEP, or that of an agent's step."""
+        """Lets the lab run until a program asks, and returns the number of the step: STEP, or the number of an agent's step."""
         try:
             step, _ = self._lab.until_step(on_progress=self._on_progress)
         except LabError as error:
@@ -207,7 +207,7 @@ class Hand:
         return Done(result, region[at : at + size])
 
     def make_all(self, lists: Iterable[Sequence[Call]]) -> list[list[Done]]:
-        """Has the lab make several lists of calls, as many at once as there is room for, and returns what came of each."""
+        """Has the lab make several lists of calls, as many at once as there is room for, and returns the results of each."""
         found: list[list[Done]] = []
         for group in self._groups(lists):
             done = iter(self.make(*(each for calls in group for each in calls)))
@@ -325,7 +325,7 @@ class Hand:
     def sleep(self, duration_ns: int) -> None:
         self.make(Call.of("nanosleep", TIMESPEC.pack(*divmod(duration_ns, NS)), 0))
 
-    # Netlink: what several sockets have sent goes in one list, with the receiving of the answers.
+    # Netlink: messages of several sockets go in one list, with the receiving of the answers.
 
     def send(self, fd: int, data: bytes, answers: int, answer_bytes: int) -> None:
         """Has a datagram sent before anything is received from any socket."""
@@ -387,7 +387,7 @@ class _FarProgram:
     def __init__(self, hand: Hand, argv: Sequence[str], priority: int) -> None:
         self._hand, self._unread = hand, b""
         self._listens = False
-        """True if the hand reads its output, and nobody has yet collected what came."""
+        """True if the hand reads its output, and nobody has yet collected its output."""
         self._status: int | None = None
         pipes = hand.make(Call.of("pipe2", Room(8), os.O_CLOEXEC), Call.of("pipe2", Room(8), os.O_CLOEXEC))
         (theirs, self._stdin), (self._stdout, output) = (struct.unpack("=2i", each.buffer) for each in pipes)
@@ -478,7 +478,7 @@ def _home() -> list[Call]:
 
 
 def _before(netns: str | None) -> int:
-    """Returns the number of calls that _inside() has before those that it is given."""
+    """Returns the number of calls that _inside() puts before the given ones."""
     return 0 if netns is None else 2
 
 

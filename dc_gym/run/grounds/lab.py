@@ -37,7 +37,7 @@ GRACE_NS = 600 * 10**9  # virtual time after the traffic, for counting
 NS = 1e-9
 MOST_SHOWN = 5
 STILL_S = 3.0
-"""Wall time without virtual time after which the user is told which program computes."""
+"""Wall time without virtual time after which the user sees which program computes."""
 
 
 def lab_config(
@@ -85,7 +85,7 @@ def _program(folder: Path, env: Mapping[str, str]) -> list[str]:
 
 
 class StillProgram:
-    """Tells once of a program in a host that computes without a pause, long before the lab counts as hung."""
+    """Reports once a program in a host that computes without a pause, long before the lab counts as hung."""
 
     def __init__(self, t0_ns: int, tell: Callable[[str], None]) -> None:
         self._t0_ns, self._tell = t0_ns, tell
@@ -93,7 +93,7 @@ class StillProgram:
         self._told = False
 
     def look(self, state: LabState, programs: Mapping[int, str]) -> None:
-        """Is told, now and then, what the lab does."""
+        """Receives, now and then, the lab's activity."""
         now_s = time.monotonic()
         if state.virtual_ns != self._virtual_ns:
             self._virtual_ns, self._since_s = state.virtual_ns, now_s
@@ -171,7 +171,7 @@ class LabGround:
             if removed := take_over(written):
                 shown = ", ".join(removed[:MOST_SHOWN])
                 progress.note(f"{len(removed)} of what programs left is no plain file or folder and was removed: {shown}")
-        if counts is not None:  # only now: what lies in a folder that the lab writes to leads nowhere else any more
+        if counts is not None:  # only now: no link in a folder that the lab writes to leads elsewhere any more
             with whole(partial / ".lab" / OUT / GROUND) as file:
                 file.write_text(json.dumps(counts))
         return failed or self._ended.status

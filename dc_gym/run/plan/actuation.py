@@ -31,7 +31,7 @@ from dc_gym.topologies.realize.tc import TCA_KIND, TCA_OPTIONS
 ATTRIBUTE_HEAD = struct.Struct("=HH")
 NOBODY = (IPv4Address(0), 0)
 NOWHERE = {"attribute": 0, "nest": 0, "index": 0}
-"""The attribute of a place in a request, which is told by its offset alone."""
+"""The attribute of a place in a request, which is given by its offset alone."""
 
 
 @dataclass(slots=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The events file of a run, which eventd reads (ctrl/agent/events_file.h), and what it tells of its work.
+"""The events file of a run, which eventd reads (ctrl/agent/events_file.h), and eventd's record of its work.
 
 For each change the file has the netlink request that makes it, and the one that reads it back.
 """
@@ -43,7 +43,7 @@ HERE = 0
 
 
 def touched(changes: Sequence[Change]) -> dict[str, list[str]]:
-    """Returns the ports whose cables and whose queues change, and those that may become lossy."""
+    """Returns the ports whose cables and whose queues change, and the ports that may become lossy."""
     groups = {"cables": CABLE, "queues": QUEUE, "lossy": (LOSS,)}
     return {name: list(ports_of(changes, *quantities)) for name, quantities in groups.items()}
 
@@ -97,7 +97,7 @@ def _done(path: Path) -> tuple[Any, bytes]:
 
 
 def done(path: Path, changes: Sequence[Change], graph: Graph) -> Iterator[tuple[Change, int, int, Mapping[str, int]]]:
-    """Yields eventd's changes of ports: the change, its time after t0, the errno of a refusal or 0, and what was read back."""
+    """Yields eventd's changes of ports: the change, its time after t0, the errno of a refusal or 0, and the values read back."""
     records, data = _done(path)
     told = {each: rate_bps for rate_bps, each in _told(changes, graph).items()}
     for record in records[records["tag"] < REACTION_TAG]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the switches of a run forward: group ports, and rules for Open vSwitch's daemons, or flows for the kernel's datapath.
+"""The forwarding of a run's switches: group ports, and rules for Open vSwitch's daemons, or flows for the kernel's datapath.
 
 The *direct way* gives the kernel its flows before any packet. The daemons run where somebody may look at them, or at rules that
 packets make the kernel ask for: a shell, programs in hosts, the host ground.
@@ -67,7 +67,7 @@ def warm_mask(experiment: Experiment, groups: Groups) -> int:
 def write(experiment: Experiment, groups: Groups, path: Path, *, may_change: bool) -> dict[str, int]:
     """Writes the flows of all switches for the kernel's datapath. Returns how many each switch has.
 
-    `may_change` is True if traffic comes that the experiment does not have: that of other episodes.
+    `may_change` is True if traffic comes that the experiment does not have: traffic of other episodes.
     """
     graph, router, spec = experiment.graph, experiment.router, experiment.spec
     addresses = [nic.address for host in graph.hosts for nic in host.nics]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record files that the programs in a ground read: ports, actuators, flows and NICs.
 
-    python -m dc_gym.run.plan.inputs FILE    prints such a file as CSV
+    python -m dc_gym.run.plan.inputs FILE    prints a record file as CSV
 
 The records are declared in C, too: monitors/ports.h, ctrl/agent/actuators.h, ctrl/agent/events_file.h, traffic/tgen/flow_table.h
 and ctrl/nic/nics.h. A test compares the layouts. An IPv4 address is four bytes.
@@ -225,7 +225,7 @@ def mac(text: str) -> tuple[int, ...]:
 
 
 def write_ports(path: Path, graph: Graph, only: Sequence[str] | None = None) -> None:
-    """Writes all ports of a network, or only those of these names."""
+    """Writes all ports of a network, or only the ports with these names."""
     _write(path, graph, [Row(port) for port in graph.ports() if only is None or port.ifname in only])
 
 
@@ -312,7 +312,7 @@ def settings_table(
 ) -> Table:
     """Returns the settings by their names, the algorithm's parameters in their order, and the table of rates of telemetry.
 
-    `beside` says whether the hosts send frames of their own beside RDMA.
+    `beside` is True if the hosts send frames of their own beside RDMA.
     """
     rest = [0] * (MOST_PARAMETERS - len(parameters))
     row = {**told, "parameter": (*parameters, *rest), "int_rate": telemetry.words(rates), "caps": 0, "beside": int(beside)}

@@ -60,7 +60,7 @@ class NicPlan:
     object: str
     """The algorithm as a BPF object."""
     native: str | None
-    """The native object that runs in place of the BPF object's programs. None: they run themselves."""
+    """The native object that runs instead of the BPF object's programs. None: these programs run."""
     table: bool
     """True if the algorithm reads a policy's table."""
     trace: bool
@@ -72,7 +72,7 @@ class NicPlan:
     step_ns: int = 0
     """Time in ns between barriers, at which the lab waits for the host (rlcc/data_path.py). 0: there are none."""
     ring_classes: int = 0
-    """The classes whose pauses stop the NICs' rings, a bit each: those of the flows over RDMA."""
+    """The classes whose pauses stop the NICs' rings, a bit each: the classes of flows over RDMA."""
 
     def lasting(self) -> dict[str, Any]:
         """Returns the settings on which the completion time of a flow alone in the network depends."""
@@ -84,8 +84,7 @@ class NicPlan:
 
 
 def write(experiment: Experiment, folder: Path, step_ns: int = 0, seed: int | None = None) -> NicPlan:
-    """Writes the loader's files. Returns what the ground's plan says of the NICs. `seed`: that of an episode; None: the
-    spec's."""
+    """Writes the loader's files. Returns the NICs' part of the ground's plan. `seed`: an episode's seed; None: the spec's."""
     spec, graph = experiment.spec, experiment.graph
     chosen = nic_configuration.configure(spec, line_bps(graph), folder)
     algorithm, setting = chosen.algorithm, chosen.setting
@@ -186,7 +185,7 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
 
 
 def _inflight_bytes(spec: Spec, graph: Graph, flow: Flow, base_ns: int) -> int:
-    """Returns the most that a flow may have unacknowledged; 0: no limit. BDPs are those of its line and its base round trip."""
+    """Returns the most bytes that a flow may have unacknowledged; 0: no limit. BDPs refer to its line and base round trip."""
     asked = spec.nic.inflight_bytes
     return (
         0
@@ -246,7 +245,7 @@ def base_rtts_ns(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -
 
 
 def way_back(flow: Flow, graph: Graph, router: Router, src_port: int | None = None) -> tuple[str, ...]:
-    """Returns the ports that answers cross. `src_port` is that of the frames that they answer; None means the flow's."""
+    """Returns the ports that answers cross. `src_port` is the port of the frames that they answer; None means the flow's."""
     ports = flow.src_port if src_port is None else src_port, RDMA_PORT
     return tuple(path(graph, router, flow.dst, flow.src, *ports, "udp", plane_of(flow, graph)))
 
@@ -266,7 +265,7 @@ def probe_rtt_ns(graph: Graph, forward: Sequence[str], back: Sequence[str], pack
 
 
 def settings(spec: Spec, graph: Graph, asked: Mapping[str, int]) -> dict[str, int]:
-    """Returns struct nic_settings by name. `asked` holds what the algorithm's preset asks for where the spec gives nothing."""
+    """Returns struct nic_settings by name. `asked` holds the preset's requests, for settings that the spec does not give."""
     nic, longest = spec.nic, round_trip_ns(graph)
     timeout = nic.timeout_ns or min(max(2 * longest, LEAST_TIMEOUT_NS), LONGEST_NS)
     probe_timeout = nic.probe_timeout_ns or timeout

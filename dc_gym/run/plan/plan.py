@@ -14,16 +14,16 @@ from dc_gym.topologies.waits import Waits
 
 PLAN_VERSION = 1
 OUT = "out"
-"""Folder for the files that the ground writes, beside the plan. What lies beside it, a lab can only read."""
+"""Folder for the files that the ground writes, beside the plan. A lab can only read the files beside it."""
 FLOWS, PORTS, ACTUATORS, CAPTURED = "flows.records", "ports.records", "actuators.records", "captured.records"
 """Record files (dc_gym/run/plan/inputs.py). FLOWS are the flows of a run, or of the first episode.
 
 CAPTURED are the ports that are captured, as PORTS are all.
 """
 GROUND = "ground.json"
-"""The file with what a ground has counted."""
+"""The file with a ground's counters."""
 EVENTS, EVENTS_DONE = "events.records", "events.done"
-"""Record files of what eventd is to do, and of what it has done."""
+"""Record files of eventd's orders, and of its work."""
 REACTING_EVENTS = "reacting-events.records"
 """EVENTS with the reactions of routing, which are complete only where the network stands."""
 REACTION_TAG = 1 << 31
@@ -44,7 +44,7 @@ DISTURB = "DCGYM_DISTURB"
 It serves to test determinism.
 """
 REASON = "ground: "
-"""Beginning of the line by which a ground says why it ended."""
+"""Beginning of the line with the reason why a ground ended."""
 UNFIT = "the episode before this reset is unfit"
 """Beginning of the reason of a ground that ended an environment's episode as a run's would be unfit."""
 GO_ON, NEXT_EPISODE, END_OF_RUN = 0, 1, 2
@@ -91,8 +91,9 @@ class Plan:
     capture: dict[str, Any] | None = None
     """The settings of the capture: snap_bytes, direction. None: no port is captured."""
     events: dict[str, list[str]] | None = None
-    """Names of the ports whose cables and whose queues events change, and of those that events may make lossy. None: there are no
-    changes (keys `cables`, `queues`, `lossy`)."""
+    """Names of the ports whose cables and whose queues events change, and of the ports that events may make lossy. None: there
+    are no changes (keys `cables`, `queues`, `lossy`).
+    """
     reactions: list[dict[str, Any]] | None = None
     """New rules of the switches (topologies/rerouting.py): at_ns, event, entries. None: routing does not react."""
     default_tcp: str = ""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def reactions(spec: Spec, graph: Graph, router: Router, schedule: Schedule, changes: Sequence[Change]) -> tuple[Reaction, ...]:
-    """Returns the new rules that events ask for, in the order of their times. Of one time, the last counts."""
+    """Returns the new rules that events ask for, in the order of their times. The last of several at one time counts."""
     asked = sorted(
         (event.at_ns + event.reroute_ns, number) for number, event in enumerate(spec.events) if event.reroute_ns is not None
     )
@@ -36,7 +36,7 @@ def reactions(spec: Spec, graph: Graph, router: Router, schedule: Schedule, chan
 
 
 def down_at(changes: Sequence[Change], at_ns: int) -> list[str]:
-    """Returns the ports whose cables are cut at a time, and that routing knows of then."""
+    """Returns the ports whose cables are cut at a time, as far as routing has reacted to the cut by then."""
     state: dict[str, int] = {}
     for each in changes:
         if each.at_ns <= at_ns:

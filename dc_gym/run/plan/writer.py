@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the files that contain what a ground runs (guest/plan.py)."""
+"""Writes the files that contain a ground's plan (guest/plan.py)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dc_gym.topologies.waits import Waits
 from dc_gym.traffic import execs
 
 REFLECT_DSCP = {"net/ipv4/tcp_reflect_tos": "1"}
-"""The receiving end of a TCP connection, whose listener serves flows of several DSCPs, uses that of the SYN."""
+"""The receiving end of a TCP connection uses the DSCP of the SYN, since its listener serves flows of several DSCPs."""
 MOST_SHOWN = 1 << 14
 """Most flows for which the state matrix of a run has rows: 1 MiB of the 4 that a lab has. With more flows it has none."""
 
@@ -37,15 +37,14 @@ def write_plan(
 ) -> tuple[Plan, NicPlan | None]:
     """Writes the files that the ground reads: plan.json, and record files of the flows and ports.
 
-    Under an agent it also writes the actuators and the first episode. Under an algorithm of the NICs it also writes what their
-    loader reads. It returns the plan, and what the NICs are told, or None if there are none.
+    Under an agent it also writes the actuators and the first episode. Under an algorithm of the NICs it also writes their
+    loader's files. It returns the plan, and the settings of the NICs, or None if there are none.
 
     `flow_rows` is the largest number of flows in an episode; None means as many as in this one. It is only for an environment,
-    which keeps nothing but what it is shown.
-    `publish_ns` is the time between updates of the flows where agent.publish gives none; 0 means each step.
-    `seed` is the seed of the first episode; None means the spec's.
-    `nic_step_ns` is the time between the barriers of the NICs; 0 means that there are none.
-    `shell_folder` is where a shell's commands work; None means that the experiment's traffic runs.
+    which keeps nothing but its frames. `publish_ns` is the time between updates of the flows where agent.publish gives none; 0
+    means each step. `seed` is the seed of the first episode; None means the spec's. `nic_step_ns` is the time between the
+    barriers of the NICs; 0 means that there are none. `shell_folder` is where a shell's commands work; None means that the
+    experiment's traffic runs.
     """
     spec, graph = experiment.spec, experiment.graph
     groups = forwarding.groups_of(experiment)
@@ -121,7 +120,7 @@ def _reactions(experiment: Experiment, groups: Groups) -> list[dict[str, Any]] |
 
 
 def _peers(experiment: Experiment) -> dict[str, list[str]]:
-    """Returns for each host those that it must be able to reach. A program may communicate with any host."""
+    """Returns for each host the hosts that it must be able to reach. A program may communicate with any host."""
     peers = experiment.schedule.peers()
     hosts = [host.name for host in experiment.graph.hosts]
     for each in experiment.spec.workload.exec or ():

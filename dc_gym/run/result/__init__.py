@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of a run: reads what a ground has left, and makes tables, metrics, manifest and plot of it."""
+"""The result of a run: reads a ground's records, and makes tables, metrics, manifest and plot of them."""

@@ -84,7 +84,7 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
 
 
 def payload_share(spec: Spec, schedule: Schedule) -> float | npt.NDArray[np.float64]:
-    """Returns the payload's share of a full frame as a cable counts it; that of each flow beside RDMA."""
+    """Returns the payload's share of a full frame as a cable counts it; beside RDMA, the share of each flow."""
     payload = spec.payload_bytes
     of_rdma = payload / (payload + spec.frame_headers_bytes)
     transports = [str(flow.request.transport) for flow in schedule.flows]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looks for a deadlock of pauses at the end of a run: ports that wait for one another in a circle.
 
-The state of classes is that of the last sweep. A circle counts only if none of its ports has sent anything of the class since the
+The state of classes comes from the last sweep. A circle counts only if none of its ports has sent anything of the class since the
 sweep before: PAUSE frames that are under way look alike for a moment.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The events of a run for its manifest: what each changed, when exactly, and what was read back (docs/events.md)."""
+"""The events of a run for its manifest: the change of each, its exact time, and the values read back (docs/events.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 def rows(experiment: Experiment, path: Path) -> list[Row]:
-    """Returns a row for each event of the spec, in the order of their times. `path` is what eventd wrote."""
+    """Returns a row for each event of the spec, in the order of their times. `path` is eventd's file."""
     made = {number: _row(number, event) for number, event in in_order(experiment.spec.events)}
     if experiment.changes:
         for change, t_ns, error, found in changes.done(path, experiment.changes, experiment.graph):

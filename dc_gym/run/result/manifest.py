@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifest of a run (docs/results.md): what was run, on what, and what is known about it."""
+"""The manifest of a run (docs/results.md): the spec, the environment, and facts about the run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NS = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """A run before its traffic: what it is made of."""
+    """A run before its traffic: its parts."""
 
     experiment: Experiment
     ground: Ground
@@ -50,7 +50,7 @@ class PreparedRun:
 def manifest(
     run: PreparedRun, ports: Sequence[Mapping[str, Any]], counts: RunCounts, ideals: Ideal | None, clock: Clock, folder: Path
 ) -> dict[str, Any]:
-    """Returns the manifest without what results.write_result() adds. The user's code is copied into the folder."""
+    """Returns the manifest without the keys that results.write_result() adds. The user's code is copied into the folder."""
     made = _what_was_run(run, counts, clock) | _findings(run, ports, counts, ideals) | run.ground.facts() | _scale(run.experiment)
     if run.nic is not None:
         made["nic"] = run.nic.facts
@@ -114,7 +114,7 @@ def _findings(run: PreparedRun, ports: Sequence[Mapping[str, Any]], counts: RunC
 
 
 def _captures(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns for each captured port what its capture counted, and what the port itself counted until the run's end."""
+    """Returns for each captured port the counters of its capture, and the port's own counters until the run's end."""
     rows = []
     for port, frames in found.get("capture", {}).items():
         before, after = found["before"][port], found["after"][port]
@@ -125,7 +125,7 @@ def _captures(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _scale(experiment: Experiment) -> dict[str, Any]:
-    """Returns the factor by which a network is slowed down, and what does not scale with it."""
+    """Returns the factor by which a network is slowed down, and the times that do not scale with it."""
     factor = experiment.spec.topology.scale or 1
     if factor == 1:
         return {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what the NICs of a run leave: what they counted for each flow, and their algorithm's decisions."""
+"""Reads the records of a run's NICs: their counters for each flow, and their algorithm's decisions."""
 
 from __future__ import annotations
 

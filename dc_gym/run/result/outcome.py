@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns what a ground has left of a run into its result: tables -> ideal times -> metrics -> manifest, and then the plot.
+"""Turns a ground's records of a run into its result: tables -> ideal times -> metrics -> manifest, and then the plot.
 
 It imports numpy, pyarrow and, for a plot, matplotlib; the runner loads it while the traffic runs.
 """
@@ -71,7 +71,7 @@ def conclude(run: PreparedRun, ovs: OpenVSwitch, partial: Path, clock: Clock, pr
 
 
 def draw(out: Path, clock: Clock, progress: Progress) -> None:
-    """Draws the plot of a finished result. A plot that fails costs no result: the user is told how to draw it again."""
+    """Draws the plot of a finished result. A plot that fails costs no result: a message shows the user how to draw it again."""
     clock.phase("plot")
     try:
         from dc_gym.results.figures import timeline

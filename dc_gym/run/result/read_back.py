@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a ground has left of a run: its tables, and the counters before and after its traffic."""
+"""Reads a ground's records of a run: its tables, and the counters before and after its traffic."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COUNTING = "port"
 
 @dataclass(frozen=True, slots=True)
 class RunCounts:
-    """The counters of a run, and what follows from them."""
+    """The counters of a run, and the values that follow from them."""
 
     t0_ns: int
     unfit: list[str]
@@ -45,7 +45,7 @@ class RunCounts:
     found: Mapping[str, Any]
     """The contents of ground.json (run/grounds/guest/main.py)."""
     events: list[dict[str, Any]] = field(default_factory=list)
-    """A row for each event, with what it did (event_log.py)."""
+    """A row for each event, with its effect (event_log.py)."""
     deadlock: tuple[str, ...] | None = None
     """The ports that waited for one another in a circle at the end."""
 
@@ -59,7 +59,7 @@ class RunCounts:
 
 
 def read_counts(experiment: Experiment, folder: Path) -> RunCounts:
-    """Returns the counters of a run. `folder` has what the ground wrote."""
+    """Returns the counters of a run. `folder` has the files that the ground wrote."""
     found = plain_json.read(folder / GROUND)
     counts = RunCounts.of(experiment.graph, found, event_log.rows(experiment, folder / EVENTS_DONE))
     paused = {port: values.get("paused_classes", 0) for port, values in found["after"].items()}
@@ -68,7 +68,7 @@ def read_counts(experiment: Experiment, folder: Path) -> RunCounts:
 
 
 def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, Iterator[Records]]:
-    """Returns the tables of a run, in pieces, because some may be larger than memory. `folder` has what the ground wrote."""
+    """Returns the tables of a run, in pieces, because some may be larger than memory. `folder` has the ground's files."""
     names = Names.of(results.port_rows(experiment.graph))
     flows = tgen_log.read_flows(folder / "flows.bin")
     duration_ns, started = experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]
@@ -110,7 +110,7 @@ def class_pieces(path: Path, t0_ns: int, graph: Graph) -> Iterator[Records]:
 
 
 def _trace(path: Path, graph: Graph) -> TraceFile:
-    """Returns a trace. Raises ProtocolError if its rows are not those of the network."""
+    """Returns a trace. Raises ProtocolError if its rows are not the network's."""
     trace = open_trace(path)
     if trace.rows != tuple(row.name for row in graph.rows()):
         raise ProtocolError(f"{path}: its rows are not the ports and classes of this network; run it again")
@@ -139,10 +139,10 @@ def queue_records(
 ) -> Records:
     """Returns the queue trace of sweeps.
 
-    `t_ns` are times relative to t0 [sweeps], `columns` those of the state matrix by name [sweeps, rows]. Counters are counted
-    from the run's first sweep, which happens at t0: that of `columns`, unless `first` has its values. Levels stay as they are.
-    `places` has the columns of the table that name the rows [rows]; None: all ports, in order. Columns outside the digest may be
-    missing: they are unknown.
+    `t_ns` are times relative to t0 [sweeps], `columns` the state matrix's columns by name [sweeps, rows]. Counters are counted
+    from the run's first sweep, which happens at t0: the first of `columns`, unless `first` has its values. Levels stay as they
+    are. `places` has the columns of the table that name the rows [rows]; None: all ports, in order. Columns outside the digest
+    may be missing: they are unknown.
     """
     sweeps, rows = next(iter(columns.values())).shape
     records = np.zeros(sweeps * rows, TABLES[table].dtype)

@@ -32,7 +32,7 @@ HEADER_DTYPE = np.dtype(
         ("reserved", "<u8"),
     ]
 )
-# The columns of results/tables.py that tgen knows, in the order of its own records.
+# The columns of results/tables.py that tgen records, in the order of its own records.
 FLOW_DTYPE = TABLES["flows"].record(
     *("flow", "src_port", "dst_port", "status", "error", "due_ns", "start_ns", "established_ns", "end_ns"),
     *("size_bytes", "sent_bytes", "received_bytes", "retransmits", "fct_ns"),

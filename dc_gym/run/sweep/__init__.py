@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sweeps: many runs of one spec with some keys varied, one lab for each CPU (docs/sweeps.md).
 
-grid.py determines the runs. pool.py and cluster.py run them. state.py knows which of them exist already. summary.py reports how
+grid.py determines the runs. pool.py and cluster.py run them. state.py finds the runs that exist already. summary.py reports how
 they ended. The benches use only the pool.
 """
 

@@ -109,7 +109,7 @@ class _Driver:
         self._tally.count(outcome)
 
     def _cancel(self) -> None:
-        """Sends Ctrl-C to the runs that are still under way. Each ends its lab and removes what is unfinished."""
+        """Sends Ctrl-C to the runs that are still under way. Each ends its lab and removes its unfinished files."""
         for reference in self._under_way:
             self._ray.cancel(reference)
         if self._under_way:
@@ -147,7 +147,7 @@ def _talk(process: subprocess.Popen[bytes], order: bytes) -> tuple[bytes, bytes]
 
 
 def _load(cell: Cell) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Returns what a node needs: the spec, and the files that it names, as a result would keep them."""
+    """Returns the input of a node: the spec, and the files that it names, as a result would keep them."""
     spec = specs.load(cell.spec)
     own = {f"{CODE}/{path.name}": path for path in spec.code()} | spec.copies()
     plain = spec.to_dict(copied=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym sweep`: reads the grid, runs what does not exist yet, and reports how all runs ended.
+"""`dcgym sweep`: reads the grid, makes missing runs, and reports how all runs ended.
 
 If it is run again, it continues where it stopped, however it stopped.
 """
@@ -59,7 +59,7 @@ def run_grid(
     force: bool = False,
     plot: bool = False,
 ) -> list[Status]:
-    """Runs what does not exist yet, and returns the status of all runs afterwards. `plot`: each new run draws its plot.png."""
+    """Makes missing runs, and returns the status of all runs afterwards. `plot`: each new run draws its plot.png."""
     check_place(out, "a run's folder", "give another --out")
     folder = SweepFolder(out, asked, _fingerprints(asked, progress))
     folder.make()

@@ -93,7 +93,7 @@ def load(
     """Returns the grid of a grid file, or of a spec that `axes` vary (as --seeds and --controllers do in a grid file, too).
 
     Raises SpecError with the file and the key if anything in it, or in any of its specs, is wrong. `trust` and `say` are as in
-    specs.load. `record`: what the sweep's folder knows; specs that were checked and have not changed are not read again.
+    specs.load. `record`: the sweep folder's record; specs that were checked and have not changed are not read again.
     """
     read = partial(specs.read, trust=trust, say=say)
     path = specs.file_of(path)
@@ -195,7 +195,7 @@ def _value(spec: Spec, key: str) -> Any:
 
 
 def _names(points: Sequence[Mapping[str, Any]], path: Path) -> list[str]:
-    """Returns a name for each point, from seed, controller and what varies else: dctcp-rate-10Mbits-s1.
+    """Returns a name for each point, from seed, controller and the other varied keys: dctcp-rate-10Mbits-s1.
 
     Where the name is too long or not unique, it is the point's number.
     """

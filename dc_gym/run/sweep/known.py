@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps the findings about a sweep's runs for the next time, so that they need not be read again: DIR/.checked.json.
 
-An entry counts only as long as nothing that it was derived from has changed: the grid's text for the run, the programs that read
+An entry counts only as long as its inputs have not changed: the grid's text for the run, the programs that read
 it, the fingerprint, and every file of the spec and of the result, by inode, size and times. It is never needed: without it, or
 where it does not count, specs and results are read and checked. A file that changed less than a second ago is not trusted, since
-a file system's clock may not tell a second change from the first.
+a file system's clock may give a second change the time of the first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VERSION = 1
 MOST_BYTES = 256_000_000
 """The largest record that is read; the 10 000 runs of the largest sweep need a tenth."""
 SETTLED_NS = 10**9
-"""The age from which a file's times tell any change of it."""
+"""The age from which a file's times show any change of it."""
 Stamp = list[int]
 """The identity of a file's content: device, inode, size, and the times of its change; [] if there is no file."""
 
@@ -54,7 +54,7 @@ class Known:
 
     @property
     def is_settled(self) -> bool:
-        """Returns True if the stamps tell any later change."""
+        """Returns True if the stamps show any later change."""
         latest = max((max(stamp[3:]) for stamp in self.files.values() if stamp), default=0)
         return latest < time.time_ns() - SETTLED_NS
 
@@ -81,7 +81,7 @@ class Record:
         return record
 
     def of(self, name: str, key: str) -> Known | None:
-        """Returns what is known of a run of this key, if it still counts."""
+        """Returns the record of a run of this key, if it still counts."""
         known = self.entries.get(name)
         return known if known is not None and known.key == key and known.is_current() else None
 

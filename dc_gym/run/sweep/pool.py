@@ -3,7 +3,7 @@
 
 A cell is one `dcgym run` in a process and session of its own. So cells share nothing, and Ctrl-C reaches each of them once,
 through the pool. Cells die with the pool, however it ends. Several runs are forked from a process that has imported everything
-(base/warm.py). A single one, a training, and one with an environment or a user of its own start by themselves (cli/cell.py).
+(base/warm.py). A single run, a training, and a run with an environment or a user of its own start separately (cli/cell.py).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Cell:
     user: int | None = None
     """Uid and gid to run as. Only root can set it."""
     has_policy: bool = False
-    """True if the caller knows that a policy acts in the run."""
+    """True if the caller states that a policy acts in the run."""
 
     def argv(self) -> list[str]:
         words = ["run", str(self.spec), "--out", str(self.out), "--quiet", *self.options]
@@ -68,7 +68,7 @@ class CellOutcome:
 
     @property
     def kind(self) -> str:
-        """The first line of the message without what only this cell has in it: equal for runs that failed alike."""
+        """The first line of the message without the parts that only this cell has: equal for runs that failed alike."""
         first = (self.message.strip().splitlines() or ["no word"])[0]
         return re.sub(rf"(?<![\w-]){re.escape(self.cell.name)}(?![\w-])", "", first.replace(str(self.cell.out), ""))
 
@@ -221,7 +221,7 @@ async def _warm(cells: Sequence[Cell]) -> AsyncIterator[WarmProcess | None]:
 
 
 def _may_be_forked(cell: Cell) -> bool:
-    """Returns whether a warm process has imported what the cell needs: it is a run, and no training, which wants numpy's threads.
+    """Returns whether a warm process has imported the cell's modules: it is a run, and no training, which wants numpy's threads.
     It has this process' environment, umask and user."""
     return cell.argv()[0] == "run" and not cell.env and cell.umask < 0 and cell.user is None
 
@@ -237,7 +237,7 @@ async def _run_one(cell: Cell, warm: WarmProcess | None) -> CellOutcome:
         _, errors = await process.communicate()
     except asyncio.CancelledError:
         if process.returncode is None:
-            process.send_signal(signal.SIGINT)  # the run ends its lab and removes what is unfinished
+            process.send_signal(signal.SIGINT)  # the run ends its lab and removes its unfinished files
         await process.communicate()
         raise
     return CellOutcome(cell, process.returncode or 0, errors.decode(errors="replace"))
@@ -245,7 +245,7 @@ async def _run_one(cell: Cell, warm: WarmProcess | None) -> CellOutcome:
 
 async def _start(cell: Cell, warm: WarmProcess | None) -> asyncio.subprocess.Process | WarmRun:
     if warm is not None and warm.lives and _may_be_forked(cell):
-        with suppress(OSError):  # it takes no further request: the cell starts by itself
+        with suppress(OSError):  # it takes no further request: the cell starts separately
             return await warm.run(cell.argv())
     return await asyncio.create_subprocess_exec(
         *python("-m", CELL, str(os.getpid()), *cell.argv()),

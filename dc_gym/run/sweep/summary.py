@@ -84,7 +84,7 @@ def rows(statuses: Sequence[Status], keys: Sequence[str]) -> pa.Table:
 
 
 def show(statuses: Sequence[Status]) -> None:
-    """Prints a table of all runs, and the messages of those that did not end well."""
+    """Prints a table of all runs, and the messages of runs that did not end well."""
     columns = [["run", *(status.point.name for status in statuses)], ["", *(str(status.state) for status in statuses)]]
     for name, heading in _shown(statuses).items():
         values = [status.summary.get(name) for status in statuses]
@@ -125,7 +125,7 @@ def _print(lines: Sequence[str]) -> None:
 
 
 def _shown(statuses: Sequence[Status]) -> Mapping[str, str]:
-    """Returns the columns. With idle time between flows, completion comes first, and goodput is that of the active time."""
+    """Returns the columns. With idle time between flows, completion comes first, and goodput is measured over the active time."""
     if not any(has_idle_time(status.summary) for status in statuses):
         return SHOWN
     first = {name: heading for name, heading in SHOWN.items() if name.startswith("fct_")}

@@ -23,7 +23,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "A result has plain files and folders only.": (
         "tests/system/test_confinement.py::test_a_result_has_nothing_that_leads_elsewhere",
     ),
-    "What a shell keeps of a lab is new files below one folder, no larger than the lab's memory.": (
+    "A shell keeps of a lab only new files below one folder, no larger than the lab's memory.": (
         "tests/cli/shell/test_shell.py::test_a_lab_names_no_file_outside",
         "tests/cli/shell/test_shell.py::test_a_lab_fills_no_disk",
     ),
@@ -49,9 +49,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "It sends nothing to sockets, queues and memory of others.": ("test_launcher_walls.py::test_nothing_is_said_to_others",),
     "System calls that nobody thought of are refused.": ("test_launcher_walls.py::test_no_large_interface_is_open",),
-    "What it answers while the host sets it up is checked.": (
-        "test_lying_lab.py::test_a_lab_that_lies_ends_the_run_in_one_line",
-    ),
+    "Its answers while the host sets it up are checked.": ("test_lying_lab.py::test_a_lab_that_lies_ends_the_run_in_one_line",),
     "It signals its own processes only (Linux 6.12).": (
         "test_launcher_walls.py::test_signals_stay_among_its_own_where_landlock_can",
     ),
@@ -73,7 +71,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "A lab runs as the user behind sudo, or as `nobody`, without any right of root's.": (
         "tests/system/test_confinement.py::test_a_lab_of_roots_has_no_right_of_roots",
     ),
-    "Root removes, gives away and opens only what it made.": (
+    "Root removes, gives away and opens only files that it made.": (
         "test_removal.py::test_the_labs_user_cannot_turn_roots_removal_of_its_memory",
         "test_removal.py::test_the_labs_user_cannot_turn_what_root_does_in_a_runs_folder",
     ),
@@ -89,7 +87,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_trust.py::test_an_unpacked_result_runs_only_with_trust",
         "test_trust.py::test_an_unpacked_training_is_read_only_with_trust",
     ),
-    "A list of what you trust that others could write counts as empty.": (
+    "A list of trusted code that others could write counts as empty.": (
         "test_trust.py::test_a_list_that_others_could_write_counts_as_empty",
     ),
     "A file that states too much is refused unread.": (
@@ -116,7 +114,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "`dcgym vm` makes no set-user-ID file on the machine.": (
         "test_option_syntax.py::test_what_runs_a_vm_makes_no_file_that_runs_as_its_owner",
     ),
-    "What is installed is what was tested, by hashes.": ("test_supply.py::test_each_package_of_a_lock_has_a_version_and_hashes",),
+    "Hashes ensure that the installed files are the tested ones.": (
+        "test_supply.py::test_each_package_of_a_lock_has_a_version_and_hashes",
+    ),
 }
 """The tests that try to break each promise; files without a folder lie here."""
 

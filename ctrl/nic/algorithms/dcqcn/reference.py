@@ -68,7 +68,7 @@ class Dcqcn:
         return periods | ({"cut": self._p["monitor_period"]} if self._p["monitor_period"] else {})
 
     def _elapse(self, step_ns: int) -> None:
-        """Advances the timers, and restarts those that expire."""
+        """Advances the timers, and restarts the expired ones."""
         for name, period in self._periods().items():
             left = self._due[name] - step_ns
             self._due[name] = left if left > 0 else period - -left % period
@@ -135,7 +135,7 @@ class Dcqcn:
 
 
 def short_alpha(alpha: float, g: int, marked: bool) -> float:
-    """Returns alpha = (1 - g) alpha + g marked, in a register of 10 bits. What falls below its last bit is lost."""
+    """Returns alpha = (1 - g) alpha + g marked, in a register of 10 bits. Fractions below its last bit are lost."""
     return math.floor((1024 - g) * alpha + g * marked) / 1024
 
 

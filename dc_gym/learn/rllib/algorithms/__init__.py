@@ -51,7 +51,7 @@ class ResolvedAlgorithm:
     config_class: Any
     """Makes its AlgorithmConfig."""
     algorithm_class: Any = None
-    """The class of the Algorithm that --algo names; None: --algo names the config, which says what it builds."""
+    """The class of the Algorithm that --algo names; None: --algo names the config, which names the class."""
     source: usercode.UserFile | None = None
     """The user's file that defines it."""
 

@@ -31,7 +31,7 @@ from dc_gym.learn.rllib.algorithms.off_policy import FRAGMENT, OffPolicy
 LAST_LAYER = 3e-3
 """The bound of the last layers' initial weights (Lillicrap et al., section 7)."""
 PLACES = "places"
-"""The key of a batch that holds the flow of each row. It is set where the rows are not those of all labs in order."""
+"""The key of a batch that holds the flow of each row. It is set where the rows are not all labs' in order."""
 PRIORITY_EPSILON = 1e-6
 """Added so that no transition's priority is 0 (Schaul et al. 2016, section 3.3)."""
 
@@ -157,14 +157,14 @@ class DDPGLearner(DQNLearner, TorchLearner):
         return loss - torch.func.functional_call(critic, weights, (seen,)).mean()
 
     def compute_gradients(self, loss_per_module: Any, **kwargs: Any) -> Any:
-        """Returns the gradients without those that are None, which means no update this time. Zero gradients would still move
+        """Returns the gradients that are not None. None means no update this time. Zero gradients would still move
         weights, by Adam's momentum."""
         gradients = super().compute_gradients(loss_per_module, **kwargs)
         return {name: each for name, each in gradients.items() if each is not None}
 
 
 class DDPGConfig(SACConfig):
-    """A configuration based on SAC's, which has what off-policy training needs: next observations in batches, tau, n_step,
+    """A configuration based on SAC's, which has the settings of off-policy training: next observations in batches, tau, n_step,
     replay, two learning rates."""
 
     module_class: type[TorchRLModule] = DDPGModule

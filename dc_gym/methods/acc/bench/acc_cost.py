@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench acc-cost`: the cost of an inference of ACC's net, and what its integer form changes.
+"""`dcgym bench acc-cost`: the cost of an inference of ACC's net, and the effect of its integer form on rewards.
 
-States are those that the shipped net meets in held-out scenarios (held_out.py). The net in floats and in integers (q_int8.py)
+States are taken from the shipped net's play in held-out scenarios (held_out.py). The net in floats and in integers (q_int8.py)
 play the same scenarios with the same seeds, so their rewards are paired. The integer form is compiled from the header that NICs
-run (acc_inference.c), and its decisions must be those of the Python form.
+run (acc_inference.c), and its decisions must equal the Python form's.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ REPEAT = 200
 PAPER_FLOPS = 14e6
 """FLOP/s a port in the paper (section 6), for the 6.4 kFLOP of a net 20-40-40-20 each 500 us."""
 LITTLE = 0.005
-"""A loss of reward that does not count: a sixtieth of what a queue's worth moves from one level to the next."""
+"""A loss of reward that does not count: a sixtieth of the difference that one level of a queue makes."""
 FLOATS, INTEGERS = "float", "int8"
 States = npt.NDArray[np.floating]
 
@@ -49,7 +49,7 @@ class Played:
     states: States
     """[rows, inputs]: states in which the net in floats decided."""
     gain: Estimate
-    """Reward of the integer form less that of the floats, paired by scenario."""
+    """Reward of the integer form less the reward of the floats, paired by scenario."""
 
 
 def checks() -> Iterable[Check]:

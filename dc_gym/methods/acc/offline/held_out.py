@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what agents and static markings earn in a scenario of ACC's training (scenarios.py), or in any other lab.
+"""Measures the rewards of agents and static markings in a scenario of ACC's training (scenarios.py), or in any other lab.
 
-All contestants have labs of the same scenario and seed, so that their rewards can be paired. A reward is that of
+All contestants have labs of the same scenario and seed, so that their rewards can be paired. A reward is computed as by
 `agent.reward = "acc"`: the mean over the queues that sent in a slot, then over the slots. Which queues send depends on the
 marking as well: without marks there are no CNPs. So a study may count all queues of its network instead.
 """

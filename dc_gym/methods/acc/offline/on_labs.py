@@ -6,8 +6,8 @@ still at each decision. Then their transitions go into one replay, in the order 
 updated from it. Nothing depends on wall time: one seed gives one net, bit for bit. If a lab dies, its episode is repeated from
 its beginning.
 
-Two things are ours. What traffic arrives moves a reward far more than an action does. So a reward counts relative to that of the
-same queue in the same slot in the other labs. And DCQCN takes milliseconds to answer a marking, many slots. So an action at
+Two things are ours. Arriving traffic moves a reward far more than an action does. So a reward counts relative to the rewards of
+the same queue in the same slot in the other labs. And DCQCN takes milliseconds to answer a marking, many slots. So an action at
 random is kept for a while.
 """
 
@@ -39,7 +39,7 @@ MOST_STEPS = 150
 MOST_REPEATS = 3
 """An episode whose labs die so often ends the training."""
 USUAL_REWARD = 0.7
-"""The constant in relative rewards: it gives a net's values the size of those that a switch learns from in a run."""
+"""The constant in relative rewards: it gives a net's values the size of the values that a switch learns from in a run."""
 CURVE = np.dtype([("decisions", "<i8"), ("reward", "<f8"), ("error", "<f8"), ("explore", "<f8")])
 """A row for each episode: decisions by the net or at random, their mean reward, the mean error of the updates, and the share of
 decisions at random at its end."""
@@ -92,7 +92,7 @@ class AccTrainingSettings:
 
 
 class Trainer:
-    """A training: what it has learned, and from what it goes on."""
+    """A training: its learner, and the state from which it goes on."""
 
     def __init__(self, settings: AccTrainingSettings, learner: DoubleDqn, replay: Replay, curve: npt.NDArray[np.void]) -> None:
         self.settings, self.learner, self.replay, self.curve = settings, learner, replay, curve
@@ -111,7 +111,7 @@ class Trainer:
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, Any], settings: AccTrainingSettings) -> Trainer:
-        """Returns a training that goes on from arrays. Raises KeyError or AgentError if they are not those of one."""
+        """Returns a training that goes on from arrays. Raises KeyError or AgentError if they do not belong to a training."""
         replay = Replay.of_arrays(arrays, "replay_", settings.replay)
         return cls(settings, DoubleDqn.of_arrays(arrays, settings.dqn), replay, np.asarray(arrays["curve"], CURVE))
 

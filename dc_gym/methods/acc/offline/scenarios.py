@@ -2,9 +2,9 @@
 """The traffic on which ACC is trained offline (Yan et al., SIGCOMM 2021, section 4.3), drawn anew for each episode of each lab.
 
 The paper: incast of p in [2, 64] senders with q flows each, of 10 kB to 10 MB, at a load of 10 to 90 %; and traces of storage, of
-HPC (Linpack, Quantum Espresso) and of training (TensorFlow, Horovod). Here the storage is that of its table 1, and a parameter
-server and a ring all-reduce stand in for the traces, which are not public. WebSearch and DataMining are added: its figures test
-with them.
+HPC (Linpack, Quantum Espresso) and of training (TensorFlow, Horovod). Here storage follows its table 1, and a parameter server
+and a ring all-reduce stand in for the traces, which are not public. WebSearch and DataMining are added: its figures test with
+them.
 
 The network is ours: one switch at 25 Gbit/s, lossless by ACC's rule for pauses, with DCQCN in the NICs. Senders that share a host
 share its line: a lab has at most 16 of them. C-ACC has a setting for ports that lead up, so it is trained on two leaves with four
@@ -72,7 +72,7 @@ class Scenario:
 
 
 def lab_spec(data: Mapping[str, Any], template: Template, duration_ns: int) -> Spec:
-    """Returns the spec of a lab in which whoever holds the session sets the marking at each interval of a template.
+    """Returns the spec of a lab in which the session's owner sets the marking at each interval of a template.
 
     `data`: its name, seed, network, congestion control, traffic and monitor.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym method fdcc distil`: turns FDCC's network into oblivious trees, as RL-CC's were, and measures how far they are from it.
 
-The network remembers, the trees do not. So they are fitted to what it answers along whole lives of flows, in the fluid model: an
+The network remembers, the trees do not. So they are fitted to its outputs along whole lives of flows, in the fluid model: an
 observation's row has the output of a network that has followed the flow since its first decision. In the first round the network
 moves the flows. In the others the trees of the round before do, so that the network is asked in states that trees bring about
 (DAgger, Ross et al. 2011). The rows of all rounds count.
@@ -60,7 +60,7 @@ class Distillation:
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """How near trees are to their network in an incast of the model."""
+    """The distance of trees from their network in an incast of the model."""
 
     flows: int
     moved_by: str

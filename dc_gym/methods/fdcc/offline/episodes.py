@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs flows of one policy in the fluid model, and records what each of them saw, did and earned."""
+"""Runs flows of one policy in the fluid model, and records observations, actions and rewards of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dc_gym.methods.fdcc.offline.telemetry_fluid import Incasts, Places, Signals
 from dc_gym.nets.fixed_point import Floats
 
 CENTRAL = 7
-"""Numbers of what critics see of a network and actors do not; the last one is the mean of all flows' latest actions."""
+"""The number of values of a network that critics see and actors do not; the last one is the mean of all flows' latest actions."""
 
 
 class FlowPolicy(Protocol):
@@ -31,7 +31,7 @@ class FlowPolicy(Protocol):
 
 
 class Flows:
-    """All flows of a model: their memories and latest actions, and the noise in what they do."""
+    """All flows of a model: their memories and latest actions, and the noise in their actions."""
 
     def __init__(
         self, incasts: Incasts, policy: FlowPolicy, random: np.random.Generator | None = None, noise: float = 0.0
@@ -105,7 +105,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Decisions of flows, one a row; those of a flow follow one another."""
+    """Decisions of flows, one a row; the decisions of a flow follow one another."""
 
     observed: Floats32
     """[rows, 8]"""
@@ -117,7 +117,7 @@ class Streams:
     taught: Floats32
     """The teacher's output for the same window."""
     reward: Floats32
-    """The reward of what the flow measured at its next decision."""
+    """The reward for the flow's measurements at its next decision."""
     place: npt.NDArray[np.int32]
     """0 for a flow's first decision, then 1, ..."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the networks of an episode of FDCC's training, and those that its policies are tested on."""
+"""Draws the networks of an episode of FDCC's training, and the networks that its policies are tested on."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ DONE = 1.0 - 1e-9
 
 @dataclass(frozen=True, slots=True)
 class ModelIncast:
-    """How an incast went."""
+    """The measures of an incast."""
 
     used: float
-    """The bytes of all flows, over what the line carries until the last one ended."""
+    """The bytes of all flows, as a share of the line's capacity until the last flow ended."""
     unfair: float
     """(largest rate - mean rate) / mean rate, as in the thesis; a flow's rate is its size over its time."""
     queue_bdp: float

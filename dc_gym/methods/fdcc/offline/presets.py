@@ -30,7 +30,7 @@ TEACHER_GAIN = 0.3
 LEAST_SHARE = 2.0**-6
 """Ours: an even smaller part of its share counts no less."""
 Reward = Callable[[Signals, Floats, float], Floats]
-"""Returns rewards for what flows measured, the number of flows that would share their line equally, and `queue_per_root`."""
+"""Returns rewards for flows' measurements, the number of flows that would share their line equally, and `queue_per_root`."""
 
 
 def thesis_reward(seen: Signals, count: Floats, queue_per_root: float = 0.0) -> Floats:
@@ -51,10 +51,10 @@ def our_reward(seen: Signals, count: Floats, queue_per_root: float = QUEUE_PER_R
 
 
 def teacher(windows: Floats, count: Floats, queue_per_root: float = QUEUE_PER_ROOT) -> Floats:
-    """Returns the outputs o of a teacher that knows the count of flows, for windows in BDP (ours).
+    """Returns the outputs o of a teacher that has the count of flows as an input, for windows in BDP (ours).
 
     It brings each window towards (1 + queue_per_root sqrt(N)) / N: equal shares, and the queue of our reward. A flow in a network
-    does not know N.
+    cannot observe N.
     """
     wanted = np.minimum((1.0 + queue_per_root * np.sqrt(count)) / count, 1.0)
     change = np.clip((wanted / windows) ** TEACHER_GAIN, 1.0 / (1.0 + SPAN), 1.0 + SPAN)
@@ -75,7 +75,7 @@ class FdccPreset:
     wide: bool
     """Also windows of many BDP, other traffic in queue and line, and flows that begin with any share."""
     central: bool
-    """Critics see the network: the count of flows, all windows, and what the other flows do. Actors never do."""
+    """Critics see the network: the count of flows, all windows, and the other flows' actions. Actors never do."""
     taught: bool
     """Actors also imitate `teacher` (TD3 + BC, Fujimoto and Gu 2021)."""
     lone: bool
@@ -164,7 +164,7 @@ class FdccTrainingSettings:
     value_weight: float = 0.5
     """Weight of the critics' values beside the teacher's squared error; values are divided by their mean size (TD3 + BC)."""
     explore: float = 0.2
-    """Standard deviation of the noise in actions: that of a flow, and that which a network's flows have in common."""
+    """Standard deviation of the noise in actions: of a flow's own noise, and of the noise that a network's flows share."""
 
     @property
     def total(self) -> int:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks a policy of FDCC in states that it, or another policy, brings about in the fluid model.
 
-The policy follows the flows along: it sees what they see, at each of their decisions, and remembers it for each of them.
+The policy follows the flows along: it gets their observations at each of their decisions, and has a memory for each flow.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class StreamReplay:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Any], prefix: str, capacity: int) -> Self:
-        """Returns a replay with what `arrays` gave. Raises KeyError or AgentError if they are not those of one."""
+        """Returns a replay that goes on from `arrays`. Raises KeyError or AgentError if they do not belong to a replay."""
         made, found = cls(capacity), Streams(*(np.asarray(arrays[f"{prefix}{each.name}"]) for each in fields(Streams)))
         for each in fields(Streams):
             given, wanted = getattr(found, each.name), getattr(made._held, each.name)

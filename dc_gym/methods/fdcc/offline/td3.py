@@ -7,8 +7,8 @@ in the NIC, and the gradient goes back to the first of them. At each decision th
     y = r_1 + gamma r_2 + ... + gamma^n min(Q1', Q2')(o', pi'(o') + noise)
 
 All flows follow one policy. So if the critics see the network (preset ours), they also see the mean action of its flows, and the
-actor follows the gradient by both: a flow's own action, and that of all. In that preset the actor also imitates a teacher that
-knows the count of flows (TD3 + BC, Fujimoto and Gu 2021):
+actor follows the gradient by both: a flow's own action, and the mean action. In that preset the actor also imitates a teacher
+that has the count of flows (TD3 + BC, Fujimoto and Gu 2021):
 
     maximise value_weight Q / mean |Q| - (pi(o) - teacher)^2
 """
@@ -50,7 +50,7 @@ class Td3:
 
     @classmethod
     def new(cls, settings: FdccTrainingSettings) -> Td3:
-        """Returns a learner that knows nothing."""
+        """Returns an untrained learner."""
         random = np.random.default_rng(draw(settings.seed, "fdcc networks"))
         actor = [each.astype(np.float32) for each in fdcc.random_network(random).weights]
         actor[4] = actor[4] * np.float32(0.1)  # the first actions are small
@@ -59,7 +59,7 @@ class Td3:
         return cls(settings, actor, twin_critics.random_critics(inputs, random))
 
     def update(self, replay: StreamReplay, random: np.random.Generator) -> tuple[float, float]:
-        """Makes one update. Returns the mean error of the critics, and the mean value of what was done."""
+        """Makes one update. Returns the mean error of the critics, and the mean value of the actions."""
         settings = self.settings
         history, steps, count = settings.history, settings.returns, settings.sequences
         rows = replay.draw(random, count, history + steps)
@@ -102,7 +102,7 @@ class Td3:
         return total
 
     def _columns(self, seen: Floats32, done: Floats32, action: Floats32) -> Floats32:
-        """Returns the critics' inputs [inputs, rows] for an action in place of the one that was done.
+        """Returns the critics' inputs [inputs, rows] for an action instead of the recorded one.
 
         The mean action changes as much, since all flows follow one policy.
         """
@@ -147,7 +147,7 @@ class Td3:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Any], settings: FdccTrainingSettings) -> Td3:
-        """Returns a learner that goes on from `arrays`. Raises KeyError or AgentError if they are not those of one."""
+        """Returns a learner that goes on from `arrays`. Raises KeyError or AgentError if they do not belong to a learner."""
         made = cls.new(settings)
         for name in NETWORKS:
             setattr(made, name, _like(getattr(made, name), arrays, name))

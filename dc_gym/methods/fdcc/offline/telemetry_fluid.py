@@ -2,10 +2,10 @@
 """A fluid model of many networks at once: in each, flows with windows share a bottleneck with in-band telemetry.
 
 Times are in base round trips, bytes in bandwidth-delay products (BDP), rates in fractions of the line. All delay but the queue's
-lies behind the bottleneck: what leaves it at t is acknowledged at t + 1, with the telemetry of t. A flow with window WIN sends at
-WIN / base RTT while fewer bytes are on their way than the enforced window: WIN rounded down to whole packets, at least one. The
-queue is FIFO, and has room for everything (PFC loses nothing). Flows whose windows are in force settle at a queue of the sum of
-windows less the BDP.
+lies behind the bottleneck: bytes that leave it at t are acknowledged at t + 1, with the telemetry of t. A flow with window WIN
+sends at WIN / base RTT while fewer bytes are on their way than the enforced window: WIN rounded down to whole packets, at least
+one. The queue is FIFO, and has room for everything (PFC loses nothing). Flows whose windows are in force settle at a queue of the
+sum of windows less the BDP.
 
 Each network has a clock of its own. A step is a part of its present round trip, so a long queue takes no more steps than a short
 one. Arrays are [networks, flows].
@@ -95,7 +95,7 @@ class TelemetryFluid:
         self.seen_queue: Floats = incasts.queue.copy()
         self.seen_left: Floats = np.zeros(networks)
         self._last = np.full((5, networks, flows), np.nan)
-        """At the last decision: time, RTT, queue, what had left the bottleneck, and what was acknowledged."""
+        """At the last decision: time, RTT, queue, the bytes that had left the bottleneck, and the acknowledged bytes."""
         self._due = np.full((networks, flows), np.inf)
 
     def _remember(self, at: Floats, arrived: Floats) -> None:
@@ -128,7 +128,7 @@ class TelemetryFluid:
         return np.asarray(np.maximum(np.floor(self.windows * packets + 1e-9), 1.0) / packets)
 
     def _acknowledge(self, now: Floats) -> None:
-        """Finds what left the bottleneck one base round trip before `now`, the end of a step, and whose bytes it was.
+        """Finds the bytes that left the bottleneck one base round trip before `now`, the end of a step, and their flows.
 
         Those that arrived first left first. A step longer than a base round trip begins with a queue that lasts beyond it.
         """

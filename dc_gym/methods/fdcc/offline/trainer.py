@@ -33,7 +33,7 @@ TESTS = np.dtype([("episode", "<i8"), ("flows", "<i8"), *((each.name, "<f8") for
 
 
 class Trainer:
-    """A training: what it has learned, and from what it goes on."""
+    """A training: its learner, and the state from which it goes on."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Trainer:
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, Any], settings: FdccTrainingSettings) -> Trainer:
-        """Returns a training that goes on from arrays. Raises KeyError or AgentError if they are not those of one."""
+        """Returns a training that goes on from arrays. Raises KeyError or AgentError if they do not belong to a training."""
         replay = StreamReplay.of_arrays(arrays, "replay_", settings.replay)
         curve, tests = np.asarray(arrays["curve"], CURVE), np.asarray(arrays["tests"], TESTS)
         return cls(settings, Td3.of_arrays(arrays, settings), replay, curve, tests)

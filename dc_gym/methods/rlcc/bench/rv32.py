@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one object file of clang (--target=riscv32 -mno-relax) on Unicorn's RISC-V core, and counts what it executes.
+"""Runs one object file of clang (--target=riscv32 -mno-relax) on Unicorn's RISC-V core, and counts the executed instructions.
 
 There is no linker: sections are placed one after the other, and relocations are applied here. There is no operating system.
 """

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits oblivious trees with CatBoost and converts them to Trees. The parameters are those of RL-CC's artifact (git
-benja263/rl-cc).
+"""Fits oblivious trees with CatBoost and converts them to Trees. The parameters come from RL-CC's artifact (git benja263/rl-cc).
 
 The artifact fits 20 trees where the paper has at most 10. It scores them on the last fifth of its rows.
 """

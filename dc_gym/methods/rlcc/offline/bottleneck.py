@@ -23,7 +23,7 @@ BUFFER_BYTES = 5_000_000
 BASE_NS = 102_604
 """The base round trip of a probe: `base_ns` of any run here."""
 BUFFER_RTTS = BUFFER_BYTES * 8e9 / LINE_BPS / BASE_NS
-"""The buffer, in units of what the line sends in a base round trip."""
+"""The buffer, in units of the bytes that the line sends in a base round trip."""
 SHORT_BUFFER_BYTES = 1_250_000
 """A quarter of BUFFER_BYTES. Settled flows still fit, and the flood at their start is over sooner."""
 START_GAP_S = 0.0005

@@ -27,7 +27,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
-    """Adds --force. Without it a command only renews what it has made of the same inputs."""
+    """Adds --force. Without it a command only renews files that it has made of the same inputs."""
     parser.add_argument("--force", action="store_true", help=f"replace {what}")
 
 

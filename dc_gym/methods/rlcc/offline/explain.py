@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym method rlcc explain`: what a policy does in the nine situations of RL-CC's Table VI, and where flows settle with it.
+"""`dcgym method rlcc explain`: a policy's actions in the nine situations of RL-CC's Table VI, and where flows settle with it.
 
 The paper finds two orders in its table. First: a policy raises, keeps or cuts the rate when the current state is under-utilized,
 on target or congested. Second, the paper's main finding: the first decision after a change is stronger than a repeated one, and
-on the way to the target the policy takes back what it did. This module checks both orders for any policy. A miss is a finding,
-not an error.
+on the way to the target the policy takes back its last change. This module checks both orders for any policy. A miss is a
+finding, not an error.
 """
 
 from __future__ import annotations

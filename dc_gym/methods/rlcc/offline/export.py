@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym method rlcc export`: prepares a policy for the NIC. It reports fit and cost, writes a spec, and runs it briefly.
 
-Whether a policy fits is measured by what RL-CC says about its NIC, a ConnectX-6Dx: at most 150 operations per decision (sec. V),
-a decision within 2 us, and 48 bytes per flow, as in the DOCA interface. Decision times are those of the paper's Table I.
+A policy fits within the limits that RL-CC gives for its NIC, a ConnectX-6Dx: at most 150 operations per decision (sec. V),
+a decision within 2 us, and 48 bytes per flow, as in the DOCA interface. Decision times are taken from the paper's Table I.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DECISION_US = {"tree": 0.9, "mlp": 17.0, "lstm": 450.0}
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One need of a policy, compared with what the NIC has."""
+    """One need of a policy, compared with the NIC's limit."""
 
     what: str
     needs: str
@@ -109,7 +109,7 @@ def prepare(policy: Path, algorithm: str, flows: int, latency_ns: int, out: Path
 
 
 def report(path: Path, file: NicPolicy, out: Path, cell: Cell) -> None:
-    """Prints what the policy is, whether it fits, and how to run it."""
+    """Prints the policy's form, whether it fits, and how to run it."""
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         algorithm = algorithms.load(f"rlcc-{file.kind}", folder)
     say(f"{path.name}: {file.describe()}\nsha256 {file.sha256()}\n")

@@ -29,7 +29,7 @@ TEST_ROWS, TEST_SEED = 200_000, 1_000_003
 
 @dataclass(frozen=True, slots=True)
 class ActionDeviation:
-    """The difference between the table's actions and those of the network in floats."""
+    """The difference between the table's actions and the network's actions in floats."""
 
     where: str
     rows: int

@@ -3,7 +3,7 @@
 
 Each flow decides when its own probe comes back. RLlib's runners step environments. An environment with one agent for each flow
 costs them milliseconds for each decision. The runner here calls the module once for all flows that decide at the same time. It
-returns what any RLlib algorithm takes: one episode for each flow, from its first decision to its end, in pieces.
+returns the input of any RLlib algorithm: one episode for each flow, from its first decision to its end, in pieces.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class FlowRunner(SingleAgentEnvRunner):
         return {name: each.numpy() for name, each in out.items() if isinstance(each, torch.Tensor)}
 
     def _begin(self, flow: int) -> None:
-        """Tells the module that a new flow takes the place of one that has ended."""
+        """Notifies the module that a new flow takes the place of an ended one."""
         if begin := getattr(self.module, "begin_episode", None):
             begin(flow)
 

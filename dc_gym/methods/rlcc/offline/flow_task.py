@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym train --agents flows`: standard algorithms on RL-CC's decision problem, where each flow is an agent.
 
-RL-CC's own gradient is no algorithm of RLlib: `method rlcc train` needs numpy alone, on labs and on the same model. What is here
+RL-CC's own gradient is no algorithm of RLlib: `method rlcc train` needs numpy alone, on labs and on the same model. This module
 compares RLlib's algorithms with it on the same flows (docs/rlcc.md#flows-as-agents).
 """
 
@@ -33,7 +33,7 @@ ALGORITHMS = ("PPO", "SAC", "DDPG", "TD3")
 
 
 def check(algorithm: str, overrides: Sequence[str]) -> None:
-    """Raises UsageError for what is not for flows."""
+    """Raises UsageError for options that do not apply to flows."""
     if algorithm.upper() not in ALGORITHMS:
         raise UsageError(f"--algo {algorithm}: does not train flows; {hint(algorithm.upper(), ALGORITHMS)}")
     if overrides:

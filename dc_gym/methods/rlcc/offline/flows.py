@@ -31,7 +31,7 @@ class FlowsConfig:
     ground: ClassVar[str] = "fluid"
     """The ground of every training. A lab's NIC runs a table without randomness, so algorithms cannot explore there."""
     flows: tuple[int, ...] = (2, 4, 8)
-    """Numbers of flows; one of them is drawn for each episode."""
+    """Numbers of flows; one number is drawn for each episode."""
     spare_agents: int = 8
     """Number of extra agents, for flows that begin when others end."""
     round_trips: int = 200
@@ -88,7 +88,7 @@ class Turn:
     decides: tuple[str, ...]
     """The agents that act next: their probes are back."""
     observations: dict[str, Vector]
-    """Observations of the agents that decide and of those that end."""
+    """Observations of the agents that decide and of the agents that end."""
     rewards: dict[str, float]
     """Rewards of the same agents, for their previous actions."""
     ended: tuple[str, ...]

@@ -30,8 +30,8 @@ class FlowsParallelEnv(ParallelEnv[str, Vector, Actions]):
     Observation: a float32 Box of a_old, e_old, a_new, e_new (docs/rlcc.md). Action: a Box of one number in 1/1.2..1.2; the
     flow's rate is multiplied by it. Reward: -(delta / target)^2, with delta clipped at `max_error` targets (10 by default).
 
-    A step is an instant at which at least one agent decides; `info["decides"]` says which. The actions of the other agents are
-    ignored. Their observation is that of their last decision, and their reward is 0.
+    A step is an instant at which at least one agent decides; `info["decides"]` is True for agents that decide. The actions of the
+    other agents are ignored. They keep the observation of their last decision, and their reward is 0.
 
     terminated: the flow has ended. Another flow begins, and it is a new agent. truncated: the episode's time is over, for all
     agents at once. Their info then holds the episode's totals.

@@ -31,7 +31,7 @@ FLOWS_CONFIG = "flows_config"
 class FlowsMultiAgentEnv(MultiAgentEnv):
     """One bottleneck on the fluid model, with one agent for each flow. The config has the fields of a FlowsConfig.
 
-    Observations, actions and rewards are those of FlowsParallelEnv. An agent first appears at its flow's first decision; a flow
+    Observations, actions and rewards are as in FlowsParallelEnv. An agent first appears at its flow's first decision; a flow
     that ends before its first decision never appears. The network's info of an episode's last step has its totals.
     """
 

@@ -3,10 +3,10 @@
 
     gradient ~ mean over decisions of delta x gradient of the policy's action
 
-Training is on-policy, without a critic and without noise in the actions. All flows share one network. Eq. 3 does not say *which*
-delta belongs to a decision. A probe leaves together with the rate that was just decided, so its answer, the next delta, does not
-reflect that rate. Later deltas do: a decision is credited with the delta `delta_lag` decisions on. Nothing else in this training
-matters as much (docs/rlcc.md).
+Training is on-policy, without a critic and without noise in the actions. All flows share one network. Eq. 3 does not define
+*which* delta belongs to a decision. A probe leaves together with the rate that was just decided, so its answer, the next delta,
+does not reflect that rate. Later deltas do: a decision is credited with the delta `delta_lag` decisions on. Nothing else in this
+training matters as much (docs/rlcc.md).
 
 A network with memory is trained on consecutive decisions of a flow. Its gradient goes back to the first of them (truncated BPTT).
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a lab's decisions into training data for eq. 3: what a policy saw, and the error `delta_lag` decisions on.
+"""Turns a lab's decisions into training data for eq. 3: a policy's inputs, and the error `delta_lag` decisions on.
 
 The first words of the context that comes with each decision hold what the flow saw (nic/rlcc.h). The memory of a policy that
 has one is replayed in the NIC's integers.
@@ -66,7 +66,7 @@ class Histories:
         self._before = self._after = np.zeros((0, TablePolicy(self.table).memory), np.int64)
 
     def add(self, rows: Rows) -> Batch:
-        """Adds decisions in the order of their times, and returns those whose consequences are known now.
+        """Adds decisions in the order of their times, and returns the decisions whose consequences are known now.
 
         A decision does not count if its error would raise a flow that is at line rate, or cut one that is at the least rate:
         neither can change anything, so the gradient is zero. Otherwise flows that their own NIC limits, as in all-to-all traffic,

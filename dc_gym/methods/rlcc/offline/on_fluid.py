@@ -29,7 +29,7 @@ class FluidTrainingSettings(LearnerSettings):
     steps_per_rtt: int = 4
     """Steps of the model per base RTT."""
     buffer_bdp: float = 20.0
-    """Size of the buffer, in units of what the line sends in a base RTT."""
+    """Size of the buffer, in units of the bytes that the line sends in a base RTT."""
     flow_end_probability: float = 0.002
     """Probability at each decision that the flow ends and another begins."""
     noise: float = 0.0

@@ -38,7 +38,7 @@ TARGET, BETA, GAIN, LIMIT = 5, 6, 7, 8
 class RoundTrips:
     """The round trips that led to decisions, one row each, in the order of their times.
 
-    They are those of answers to probes, and of overdue probes that had a flow's rate cut.
+    They were measured by answers to probes, and by overdue probes that had a flow's rate cut.
     """
 
     t_ns: Integers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of inputs that trees are fitted to: drawn situations, and what a network meets in the fluid model's closed loop.
+"""The rows of inputs that trees are fitted to: drawn situations, and a network's inputs in the fluid model's closed loop.
 
 The network runs in integers there, since tanh differs between machines.
 """
@@ -22,7 +22,7 @@ LOOPS = tuple((flows, noise) for flows in (2, 6, 16, 48, 128, 400) for noise in 
 STEPS_PER_RTT, ROUND_TRIPS, RECORDED_FLOWS = 4, 120, 6
 """Parts and base round trips of each bottleneck, and how many of the flows that decide together are recorded."""
 FLOODS, BUFFER, FLOOD_ROUND_TRIPS = (4, 16, 64, 256), 40.0, 1500
-"""The numbers of flows that begin together at line rate, and the buffer that they fill (in units of what the line sends in a base
+"""The numbers of flows that begin together at line rate, and the buffer that they fill (in units of the line's bytes in a base
 round trip). They are recorded until the buffer is empty, at most for FLOOD_ROUND_TRIPS."""
 PERSISTENT_MIN, PERSISTENT_MAX = 2.0, 100.0
 """The range of persistent errors, in targets."""
@@ -41,7 +41,7 @@ class WeightedRows:
 
 
 def model(net: NicPolicy, seed: int, count: int, near_weight: float) -> WeightedRows:
-    """Returns rows of three kinds: situations of all sizes, situations close to rest, and those of the closed loop.
+    """Returns rows of three kinds: situations of all sizes, situations close to rest, and situations of the closed loop.
 
     The first two kinds have `count` rows together, half each. A row close to rest has the weight `near_weight`. The closed loop
     has as much weight as all other rows.

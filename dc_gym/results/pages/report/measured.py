@@ -35,7 +35,7 @@ class RunData:
 
     series: Series
     queue_s: Floats
-    """The middles of the intervals of queue_bytes, which may be shorter than those of the series."""
+    """The middles of the intervals of queue_bytes, which may be shorter than the intervals of the series."""
     queue_bytes: Floats
     """The mean backlog in each interval, of the switch port with the largest mean backlog."""
     switch_quantiles: Floats

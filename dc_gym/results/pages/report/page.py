@@ -58,8 +58,8 @@ def render(
     baseline: str | None = None,
     mark: str = "",
 ) -> bytes:
-    """Returns the page. `baseline`: the controller that others are compared with, by default the first. `mark`: what made
-    the page."""
+    """Returns the page. `baseline`: the controller that others are compared with, by default the first. `mark`: the command that
+    made the page."""
     sections = [_section(f"scenario-{row}", each, measured, baseline) for row, each in enumerate(scenarios, 1)]
     runs = [run for each in scenarios for run in each.all_runs]
     subject = _title(scenarios)

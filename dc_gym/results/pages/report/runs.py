@@ -26,7 +26,7 @@ from dc_gym.spec.experiment import NIC_POLICY_COPY, POLICY_COPY
 
 TITLES = ("name", "seed", "controller", "nic")  # keys of a spec in which runs of one scenario may differ
 ACTING = ("agents", "methods", "numpy")  # the parts of an environment that only runs of some controllers have
-TRANSPORTS = ("tcp", "rdma")  # follow from the controller, unless the spec says otherwise
+TRANSPORTS = ("tcp", "rdma")  # follow from the controller, unless the spec sets them
 MOST_TOLD = 4  # most keys in a title
 HASHES, HASH_DIGITS = ("inputs", "fingerprint"), 8  # values shown as hashes, and their digits in a title
 NAMED, GREY = ("name", "policy"), "#8A8A8A"
@@ -97,7 +97,7 @@ def gather(folders: Sequence[Path]) -> list[Result]:
 
 
 def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[list[Scenario], list[str]]:
-    """Returns the scenarios in the order of their first run, and notes in words on what was left out."""
+    """Returns the scenarios in the order of their first run, and notes on the runs that were left out."""
     notes: list[str] = []
     results = list(results)
     told_apart = _with_several_acting(results)
@@ -167,7 +167,7 @@ def _of_any_transport(workload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _common_fingerprint(result: Result, told_apart: Collection[str]) -> Any:
-    """Returns the fingerprint of what runs of every controller have: the kernel, for example, but not what computes for some."""
+    """Returns the fingerprint of the parts that all runs share: the kernel, for example, but not the code of some controllers."""
     stated, environment = result.manifest.get("fingerprint"), result.manifest.get("environment")
     if not isinstance(environment, Mapping) or fingerprint(environment) != stated:
         return stated
@@ -207,7 +207,7 @@ def _scenario(groups: Mapping[str, Mapping[int, ReportedRun]], unfit: Sequence[R
 
 
 def _told_apart(found: list[Scenario]) -> list[Scenario]:
-    """Adds to the titles of scenarios with equal titles what distinguishes them."""
+    """Adds distinguishing words to the titles of scenarios with equal titles."""
     told = []
     for each in found:
         same = [other for other in found if other.title == each.title]
@@ -217,7 +217,7 @@ def _told_apart(found: list[Scenario]) -> list[Scenario]:
 
 
 def _differences(each: Scenario, same: Sequence[Scenario], words: Callable[[Result], dict[str, str]]) -> str:
-    """Returns in words what distinguishes a scenario from others; empty if another one has the same words."""
+    """Returns words that distinguish a scenario from others; empty if another one has the same words."""
     mine, others = words(each.all_runs[0].result), [words(other.all_runs[0].result) for other in same if other is not each]
     if mine in others:
         return ""

@@ -147,7 +147,7 @@ def ports_table(run: ReportedRun, most: int = 12) -> ReportTable:
     if table is None:
         return ReportTable((), ())
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    longest = [mean if mean == mean else -1 for mean in columns["mean_queue_bytes"]]  # those that are not known come last
+    longest = [mean if mean == mean else -1 for mean in columns["mean_queue_bytes"]]  # unknown ones come last
     order = sorted(range(len(longest)), key=lambda row: (-longest[row], row))[:most]
     rows = tuple((columns["port"][row], tuple(map(TableCell, _port_cells(columns, row)))) for row in order)
     lost = ("Lost on its link",) if any(columns.get("lost", ())) else ()
@@ -185,7 +185,8 @@ def certificate(run: ReportedRun) -> dict[str, Any]:
 def _sections(scenario: Scenario) -> list[tuple[str, tuple[Metric, ...]]]:
     """Returns the sections of metrics that apply: no completion times without flow sizes, no loss where none was configured.
 
-    With idle time between flows, completion comes first, and goodput is that of the active time. Without, the two are alike.
+    With idle time between flows, completion comes first, and goodput is measured over the active time. Without, the two are
+    alike.
     """
     idle = any(has_idle_time(run.result.summary) for group in scenario.groups for run in group.runs)
     left_out = "goodput_bps" if idle else "active_goodput_bps"
@@ -313,7 +314,7 @@ def _conservation(kept: Mapping[str, int]) -> list[tuple[str, str]]:
 
 
 def _calibration(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str, str]]:
-    """Returns one row for each quantity and requested value: what was found, the largest error and how it was measured, and the
+    """Returns one row for each quantity and requested value: the found value, the largest error and how it was measured, and the
     number of ports."""
     found: dict[tuple[str, str, str], list[Any]] = {}
     for row in rows:

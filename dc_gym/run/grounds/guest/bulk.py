@@ -12,15 +12,15 @@ from contextlib import AbstractContextManager, suppress
 BLOCK = bytes(1 << 18)
 READ_BYTES = 1 << 20
 PATIENCE_S = 5.0
-"""How long a connection may take."""
+"""The longest time that a connection may take."""
 Place = Callable[[], AbstractContextManager[None]]
 """Returns a context in a host's network namespace."""
 
 
 def received_bps(source: Place, destination: Place, address: str, duration_s: float, stop: Callable[[], bool]) -> float | None:
-    """Sends for so long from one host to another one, and returns the rate of the bytes that arrive in that time.
+    """Sends for a time from one host to another, and returns the rate of the bytes that arrive in that time.
 
-    Returns None if there is no connection, or `stop` says that the user has interrupted.
+    Returns None if there is no connection, or if `stop` returns True because the user has interrupted.
     """
     with destination(), socket.create_server(("", 0)) as listener:
         with source():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capture of a run's ports (docs/capture.md): starts capd before traffic, ends it, and reads what it says."""
+"""The capture of a run's ports (docs/capture.md): starts capd before traffic, ends it, and reads its report."""
 
 from __future__ import annotations
 

@@ -70,9 +70,9 @@ def run(
     t0_ns: int,
     conclude: Callable[[str], Counts],
 ) -> Generator[None, None, tuple[Counts, Counts]]:
-    """Runs episodes until the agent's side ends the run. Returns the counters before the first one, and those after the last.
+    """Runs episodes until the agent's side ends the run. Returns the counters before the first episode, and after the last one.
 
-    It yields while the agent steps: where an episode begins, time passes until agentd says that it is over.
+    It yields while the agent steps: where an episode begins, time passes until agentd reports its end.
     `conclude` is called with agentd's last line then, and returns the latter.
     """
     assert plan.agent is not None
@@ -186,9 +186,9 @@ def _code(line: str) -> int:
 
 
 def _rest(stage: Stage) -> None:
-    """Brings the network back to rest: nothing is queued, and no host has a socket except those of its own agent.
+    """Brings the network back to rest: nothing is queued, and no host has a socket except its own agent's.
 
-    Rest is an absolute state, not a comparison with the state before the first episode: what set-up has started may or may not be
+    Rest is an absolute state, not a comparison with the state before the first episode: processes of the set-up may or may not be
     running by then. agentd has set every actuator to its start before it reports that the episode is over, and sends nothing
     after that.
     """
@@ -212,7 +212,7 @@ def _rest(stage: Stage) -> None:
 
 
 def _outlast(control: ControlPlan, site: Site, fabric: Fabric) -> None:
-    """Lets all commands that are still under way arrive, and undoes them. Hosts will obey them, and agentd cannot know of them.
+    """Lets all commands that are still under way arrive, and undoes them. Hosts will obey them, and agentd cannot see them.
 
     A command that came later would leave a host at its floor, where a full queue takes too long to drain.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The events of a run or of an episode (docs/events.md): starts eventd before traffic, and ends it; undoes what it changed."""
+"""The events of a run or of an episode (docs/events.md): starts eventd before traffic, and ends it; undoes its changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Events(Companion):
         super().__init__(None if plan.events is None else _argv(plan, folder, t0_ns, ovs, site), EVENTD_PRIORITY, site.system)
 
     def finish(self) -> None:
-        """Ends it. What it has done is written then."""
+        """Ends it. Its records are written then."""
         self.terminate()
         self.expect_end()
 
@@ -67,6 +67,6 @@ def with_reactions(file: bytes, reactions: Sequence[Mapping[str, Any]], switches
 
 
 def undo(plan: Plan, fabric: Fabric) -> None:
-    """Gives the network back what events have changed."""
+    """Undoes the events' changes of the network."""
     if plan.events is not None:
         fabric.restore(plan.events["cables"], plan.events["queues"])

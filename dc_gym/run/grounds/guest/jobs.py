@@ -39,7 +39,7 @@ class Terminal:
         self.resize(window)
 
     def resize(self, window: tuple[int, int]) -> None:
-        """Tells the command the size of the window, if it is another one."""
+        """Gives the command the size of the window, if it has changed."""
         if window != self._window:
             self._window = window
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", *window, 0, 0))
@@ -75,7 +75,7 @@ class Job:
     terminal: Terminal | None = None
     """None: it has no input."""
     number: int = 0
-    """Its number among those in the background; 0: it is in the foreground."""
+    """Its number among the jobs in the background; 0: it is in the foreground."""
     visitor: int = 0
     """The number of the visitor whose it is; 0: the user's at the prompt."""
     lines: dict[int, bytes] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Job:
 
     @property
     def status(self) -> int:
-        """Exit status as a shell tells it: 128 + signal if a signal ended it."""
+        """Exit status as in a shell: 128 + signal if a signal ended it."""
         code = self.process.wait()
         return code if code >= 0 else 128 - code
 
@@ -110,7 +110,7 @@ class Job:
             os.killpg(self.process.pid, number)
 
     def interrupt(self) -> None:
-        """Does what Ctrl-C does."""
+        """Acts like Ctrl-C."""
         if self.terminal is None:
             self.signal(signal.SIGINT)
         else:
@@ -151,5 +151,5 @@ def _pipes() -> tuple[dict[int, int], list[int]]:
 
 
 def _take_terminal() -> None:
-    """Makes the terminal on standard input that of this session, whose leader calls it: so Ctrl-C reaches the command."""
+    """Makes standard input the terminal of this session, whose leader calls this function. So Ctrl-C reaches the command."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

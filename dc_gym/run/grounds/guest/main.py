@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the network of a plan, runs the traffic and the monitor, and counts what was lost: inside a ground, or from outside
+"""Builds the network of a plan, runs the traffic and the monitor, and counts losses: inside a ground, or from outside
 (run/grounds/by_hand.py).
 
   python -m dc_gym.run.grounds.guest.main RUN_FOLDER [--ask]
@@ -66,7 +66,7 @@ def _to_end(program: Generator[None, None, T]) -> T:
 
 
 def carry_out(plan: Plan, folder: Path, site: Site) -> Generator[None, None, dict[str, Any] | None]:
-    """Carries out the plan of a folder. Returns what was counted; None after a shell. It yields while an agent steps."""
+    """Carries out the plan of a folder. Returns the counters; None after a shell. It yields while an agent steps."""
     with ExitStack() as stack:
         site.phase("switches")
         ovs, rules = _switches(plan, folder, site, stack)
@@ -93,7 +93,7 @@ def carry_out(plan: Plan, folder: Path, site: Site) -> Generator[None, None, dic
         devices: dict[str, Device] = {}
 
         def conclude(late_sweeps: str) -> Counts:
-            """Ends what sends beside tgen. Returns the counters of all ports, all of one instant on a virtual clock."""
+            """Ends the senders beside tgen. Returns the counters of all ports, all of one instant on a virtual clock."""
             ends.extend(programs_in_hosts.finish())
             site.settle(fabric, int(late_sweeps.removeprefix("late ") or 0))
             captures.terminate()
@@ -120,7 +120,7 @@ def carry_out(plan: Plan, folder: Path, site: Site) -> Generator[None, None, dic
 
 
 def _disturb(command: str, site: Site) -> None:
-    program = site.system.start(["/bin/sh", "-c", f"exec >&2; {command}"], 0)  # what it leaves running may say something later
+    program = site.system.start(["/bin/sh", "-c", f"exec >&2; {command}"], 0)  # processes that it leaves running may print later
     if status := program.wait():
         raise FabricError(f"{command}: ended with status {status}")
 
@@ -171,7 +171,7 @@ def _undirected(
         tgen.expect_ready()
         events = stack.enter_context(Events(plan, folder, t0_ns, ovs, site))
         before = count(fabric)
-        if not plan.execs:  # nobody knows in advance which flows a program will have: the switches must learn them
+        if not plan.execs:  # a program's flows are not known in advance: the switches must learn them
             ovs.freeze()
         fabric.seed_draws(plan.seed)
         fabric.count_queues(t0_ns + plan.warmup_ns, t0_ns + plan.duration_ns)

@@ -52,7 +52,7 @@ class Program:
         return line.decode().strip()
 
     def listen(self) -> None:
-        """Lets time pass in the ground until it says something, which the next `hear` returns."""
+        """Lets time pass in the ground until it prints a line, which the next `hear` returns."""
         self._process.listen()
 
     def terminate(self) -> None:
@@ -66,7 +66,7 @@ class Program:
             raise FabricError(f"{self._name} ended with status {ended} when it was stopped")
 
     def tell(self, text: str) -> None:
-        """Writes to its standard input. If it has ended, `expect_end` says why."""
+        """Writes to its standard input. If it has ended, `expect_end` raises the reason."""
         with suppress(BrokenPipeError):
             self._process.write(text.encode())
 
@@ -75,7 +75,7 @@ class Program:
         self._process.hang_up()
 
     def expect_end(self) -> str:
-        """Waits for its end and returns what it said and nobody has read.
+        """Waits for its end and returns its lines that nobody has read.
 
         If its status is not 0, its own line on standard error gives the reason.
         """
@@ -108,7 +108,7 @@ class Companion:
             self._program.terminate()
 
     def expect_end(self) -> str:
-        """Waits for its end and returns what it said after `ready`."""
+        """Waits for its end and returns its lines after `ready`."""
         return "" if self._program is None else self._program.expect_end()
 
 
@@ -131,7 +131,7 @@ class Traffic:
 
 
 def tgen_argv(plan: Plan, folder: Path, matrix: str, t0_ns: int, traffic: Traffic) -> list[str]:
-    """Returns the command that runs `traffic` from t0 on. tgen then stays until it is told to end."""
+    """Returns the command that runs `traffic` from t0 on. tgen then stays until it gets the command to end."""
     return [
         f"{plan.programs}/tgen", "--flows", str(folder / traffic.flows), "--out", str(folder / OUT),
         "--t0", str(t0_ns), "--duration", str(traffic.duration_ns), "--sample", str(traffic.sample_ns),

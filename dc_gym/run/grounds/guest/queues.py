@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shell's `queues`: what the queue of each port holds, may hold and has done, all at one instant of virtual time."""
+"""The shell's `queues`: contents, limit and counters of each port's queue, all at one instant of virtual time."""
 
 from __future__ import annotations
 

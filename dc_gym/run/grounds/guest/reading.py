@@ -17,7 +17,7 @@ READ, READV, POLL, SELECT, EPOLL_WAIT, PSELECT, PPOLL, EPOLL_PWAIT, EPOLL_PWAIT2
 POLLFD = struct.Struct("=ihh")
 POLLIN = 1
 MOST_POLLED = 1024
-"""How many entries of a poll, or files of a select, are looked at."""
+"""The most entries of a poll, or files of a select, that are read."""
 
 
 def waits_for_input(terminal: int, device: int) -> bool:

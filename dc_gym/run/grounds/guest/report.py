@@ -19,14 +19,14 @@ Counts = dict[str, dict[str, int]]
 
 
 def phase(name: str) -> None:
-    """Tells the runner which phase begins."""
+    """Notifies the runner that a phase begins."""
     print(f"::phase {name}", flush=True)
 
 
 def count(fabric: Fabric, devices: Mapping[str, Device] | None = None) -> Counts:
     """Returns every counter of every port at one instant of virtual time, by port name: the cable's and its queue's.
 
-    `devices`: what `fabric.devices()` has returned at that instant; None asks for them.
+    `devices`: the result of `fabric.devices()` at that instant; None asks for them.
     """
     queues = {}
     fabric.asked(QDISCS)

@@ -56,7 +56,7 @@ START_S = 0.05
 RAREST_LOOK = 512
 """The longest interval, in POLL_S, between two looks whether a command waits for input."""
 PATIENCE_S = 1.0
-"""How long pingall waits for each reply, as Mininet's."""
+"""The time that pingall waits for each reply, as Mininet's does."""
 INTERRUPTED = 128 + signal.SIGINT
 KILLED_AT = 3
 """The number of Ctrl-C by which a command that ignores the first is killed."""
@@ -79,9 +79,10 @@ def run(plan: Plan, site: Site, fabric: Fabric, t0_ns: int) -> None:
 
 
 def _enter(folder: str) -> tuple[str, Path]:
-    """Lays the lab's memory over the user's folder, so that commands can write there. Returns it, and what is laid over it.
+    """Lays the lab's memory over the user's folder, so that commands can write there. Returns the folder, and the memory laid
+    over it.
 
-    What they write ends with the lab. A folder that root's labs cannot read is not entered: commands then work in /tmp.
+    Their files end with the lab. A folder that root's labs cannot read is not entered: commands then work in /tmp.
     """
     upper, work = Path("/run/shell-upper"), Path("/run/shell-work")
     try:
@@ -104,7 +105,7 @@ class Shell:
     """The commands of one user."""
 
     def __init__(self, plan: Plan, site: Site, fabric: Fabric, memory: ShellMemory, folder: str, upper: Path | None) -> None:
-        """`upper` has what commands write in `folder`; None: that is the machine's."""
+        """`upper` has the files that commands write in `folder`; None: that is the machine's."""
         self._plan, self._site, self._fabric, self._memory, self._folder = plan, site, fabric, memory, folder
         self._upper = upper
         self._hosts = {host.name: host for host in plan.graph.hosts}
@@ -245,7 +246,7 @@ class Shell:
         return self._say(f"*** Results: {quantity(rate_bps, 'bps')} in {duration_s:g} s")
 
     def _is_interrupted(self) -> bool:
-        """Begins what visitors have sent while a command of the shell's own runs. Returns whether the user has interrupted it."""
+        """Begins visitors' commands while a command of the shell's own runs. Returns whether the user has interrupted it."""
         reader = self._reader
         self._receive_visitors()
         self._reader = reader
@@ -286,7 +287,7 @@ class Shell:
         return job.status
 
     def _listen(self, terminal: jobs.Terminal, looks: Looks) -> bool:
-        """Passes on what the user types if the command waits for it. Returns whether it waits."""
+        """Passes on the user's typing if the command waits for it. Returns whether it waits."""
         terminal.resize(self._memory.window)
         if self._passed_on:  # a command that has just written may read next
             self._passed_on = False
@@ -305,7 +306,7 @@ class Shell:
             self._attend(left_s)
 
     def _attend(self, timeout_s: float) -> None:
-        """Waits at most that long for output, and passes it on. Tells of commands in the background that have ended."""
+        """Waits at most that long for output, and passes it on. Reports commands in the background that have ended."""
         for key, _ in self._selector.select(timeout_s):
             job, fd = key.data, key.fd
             if fd == job.pidfd:
@@ -318,7 +319,7 @@ class Shell:
                     del self._background[job.number]
                     ended = f"[{job.number}] {job.order.node} {job.order.line}: ended with status {job.status}\n"
                     self._show(ERR, ended.encode())
-                return  # what else was ready may have been closed
+                return  # other ready files may have been closed
             data = job.read(fd)
             if data is None:
                 self._selector.unregister(fd)
@@ -329,7 +330,7 @@ class Shell:
                 self._pass_on(job, key.data.outputs[fd], data)
 
     def _end(self, job: Job) -> None:
-        """Passes on the last output of a command that has ended. What it left running has no output any more."""
+        """Passes on the last output of a command that has ended. Processes that it left running have no output any more."""
         for fd in (*job.outputs, job.pidfd):
             self._selector.unregister(fd)
         for step, data in job.drain():
@@ -404,7 +405,7 @@ def _labelled(job: Job, line: bytes) -> bytes:
 
 
 def _environment(plan: Plan) -> Mapping[str, str]:
-    """Returns the environment of commands: that of programs in hosts, and the tools of Open vSwitch."""
+    """Returns the environment of commands: the environment of programs in hosts, with the tools of Open vSwitch."""
     of_switches = Programs(Path(plan.openvswitch)).environment()
     tools = f"{plan.openvswitch}/bin"
     return {

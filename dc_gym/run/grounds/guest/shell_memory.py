@@ -5,7 +5,7 @@
   bytes 4..7    rows and columns of the user's terminal, of 16 bits each, likewise
   bytes 8..11   how often a visitor (dcgym attach) has sent a command, likewise
   bytes 12..15  length of the message
-  from byte 16  the message, of whoever has the word
+  from byte 16  the message, of the side whose turn it is
 
 The process in the ground asks (`Site.ask`), and waits for the answer. So only one side writes a message at a time.
 """
@@ -25,11 +25,11 @@ MOST_BYTES = SIZE - HEAD
 """Length of the longest message, in bytes."""
 PROMPT, OUT, ERR, TERMINAL, INPUT, FILES, DATA, VISIT, ENDED = range(1, 10)
 """The steps that the process in the ground asks for: the next order (the message is a Report), and that the message is shown, as
-standard output, as standard error, or as what a command wrote to its terminal.
+standard output, as standard error, or as a command's output to its terminal.
 
-With INPUT a command waits for what the user types: the answer is a message with that, empty if nothing is typed for INPUT_S.
-FILES and DATA answer the orders `written` and `get`: a list of names, as JSON, and a piece of a file. After DATA the answer says
-whether more is wanted. VISIT asks for a command of a visitor, and ENDED tells that it has ended (the message is a Report). Steps
+With INPUT a command waits for the user's typing: the answer is a message with it, empty if nothing is typed for INPUT_S.
+FILES and DATA answer the orders `written` and `get`: a list of names, as JSON, and a piece of a file. After DATA the answer
+states whether more is wanted. VISIT asks for a command of a visitor, and ENDED reports its end (the message is a Report). Steps
 for a visitor have its number from bit VISITOR_BIT on."""
 VISITOR_BIT = 8
 NOTHING = 3
@@ -54,7 +54,7 @@ class Order:
     words: tuple[str, ...] = ()
     """Names of ports for `queues`, of two hosts for `iperf`, and of a file for `get`."""
     duration_s: float = 0.0
-    """How long `iperf` sends."""
+    """The time for which `iperf` sends."""
     changes: tuple[tuple[str, dict[str, int]], ...] = ()
     """Ports and the quantities that `link` changes there (topologies/changes.py)."""
     visitor: int = 0
@@ -105,7 +105,7 @@ class ShellMemory:
         return int(word) >> 16, int(word) & 0xFFFF
 
     def resize(self, rows: int, columns: int) -> None:
-        """Tells the terminal's size. Only the prompt's side calls it."""
+        """Writes the terminal's size. Only the prompt's side calls it."""
         WORD.pack_into(self._memory, WINDOW, (rows & 0xFFFF) << 16 | columns & 0xFFFF)
 
     def read(self) -> bytes:

@@ -54,13 +54,13 @@ class Site(Protocol):
     """That in which the network is."""
 
     def phase(self, name: str) -> None:
-        """Tells the runner which phase begins."""
+        """Notifies the runner that a phase begins."""
 
     def hand_over(self, folder: Path, name: str, content: bytes) -> Path:
         """Writes a file that programs of the ground read, for the plan in `folder`, and returns its path."""
 
     def fabric(self, plan: Plan, ovs: Switches, rules: Mapping[str, Any]) -> Fabric:
-        """Returns the network, not yet entered. `rules` are those of each switch, in the form that `ovs` takes."""
+        """Returns the network, not yet entered. `rules` are each switch's rules, in the form that `ovs` takes."""
 
     def name_hosts(self, graph: Graph, folder: Path) -> None:
         """Lets programs find the hosts by name.
@@ -69,7 +69,7 @@ class Site(Protocol):
         """
 
     def agree_t0(self, plan: Plan, fabric: Fabric) -> int:
-        """Returns the time at which traffic starts. It is called when the network stands and before programs are told."""
+        """Returns the time at which traffic starts. It is called when the network stands and before programs get it."""
 
     def arm(self, t0_ns: int, seed: int | None = None) -> None:
         """Is called last before traffic. Raises an error if t0 is past.
@@ -81,7 +81,7 @@ class Site(Protocol):
         """Returns the step after an episode that ended with this code of agentd's. `keeps` is True for a run."""
 
     def rest(self, drain_ns: int, left: Callable[[], dict[str, int]]) -> dict[str, int]:
-        """Lets time pass after an episode's traffic was aborted. Returns what is then left of it.
+        """Lets time pass after an episode's traffic was aborted. Returns the frames that are then left of it.
 
         `drain_ns` is the time in which the network's queues drain and all frames arrive.
         """
@@ -156,7 +156,7 @@ class LabSite(InnerSite):
             raise LabError(f"set-up was late: t0 = {t0_ns / 1e9:g} s is past ({os.strerror(why)}); raise lab.t0")
 
     def _tell(self, request: int, value: int) -> int:
-        """Tells the lab's driver a number. Returns 0 or an errno."""
+        """Passes a number to the lab's driver. Returns 0 or an errno."""
         with Path(LAB_DEVICE).open("wb", buffering=0) as device:
             try:
                 fcntl.ioctl(device, request, struct.pack("<Q", value))

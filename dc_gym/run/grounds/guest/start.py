@@ -4,7 +4,7 @@
   python -S start.py MODULES RUN_FOLDER
 
 A lab opens each file on the host, and cannot write .pyc files, so Mininet would be compiled at each start. Modules that are not
-in the file are imported as ever. This file itself imports only what the interpreter has inside.
+in the file are imported as ever. This file itself imports only built-in modules of the interpreter.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FrozenModules:
 
 
 def main() -> None:
-    gc.disable()  # nothing of what is imported ends before the program
+    gc.disable()  # no imported object ends before the program
     sys.meta_path.insert(0, FrozenModules(sys.argv[1]))
     from ctypes import CDLL
     from importlib import import_module

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that commands of a shell have written in a lab: their list, and what is in them."""
+"""The files that commands of a shell have written in a lab: their list, and their contents."""
 
 from __future__ import annotations
 

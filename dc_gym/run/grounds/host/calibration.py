@@ -2,9 +2,9 @@
 """Link calibration: measures each direction of each link on the idle network, before the traffic.
 
 A single full frame gives the delay: from send() to the kernel's time stamp at the other end, less its serialization. A train of
-full frames gives the rate, by its median gap. It also gives the pacing error: how far the gaps are from those of the line. Frames
-have an EtherType that nobody listens to (IEEE 802's local experimental one), and each crosses only one link. Each frame has a
-number, so that a frame that comes too late for its try is not mistaken for one of the next try.
+full frames gives the rate, by its median gap. It also gives the pacing error: the difference of the gaps from the line's gaps.
+Frames have an EtherType that nobody listens to (IEEE 802's local experimental one), and each crosses only one link. Each frame
+has a number, so that a frame that comes too late for its try does not count for the next try.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DELAY_TOLERANCE = 0.1
 The time of one full frame is tolerated too, since no queue is known better than that.
 """
 WAIT_S = 1.0
-"""How long frames are waited for, beside the time of the link and its queue."""
+"""The time to wait for frames, beside the time of the link and its queue."""
 TRIES = 3
 
 
@@ -70,7 +70,7 @@ class Measured:
         }
 
     def faults(self) -> list[str]:
-        """Returns sentences about all quantities that differ from what was asked by more than the tolerances."""
+        """Returns sentences about all quantities that differ from the request by more than the tolerances."""
         found = []
         if abs(self.rate_bps - self.asked_rate_bps) > RATE_TOLERANCE * self.asked_rate_bps:
             found.append(
@@ -161,7 +161,7 @@ def _one_way_ns(source: socket.socket, sink: socket.socket, number: int, wait_s:
 
 
 def _arrivals(sink: socket.socket, numbers: Collection[int], wait_s: float = WAIT_S) -> list[int]:
-    """Returns the kernel's arrival times of the frames with these numbers, or of those that arrive."""
+    """Returns the kernel's arrival times of the frames with these numbers, as far as they arrive."""
     wanted = {HEAD.pack(ETHERTYPE, number) for number in numbers}
     times: list[int] = []
     deadline = time.monotonic() + wait_s

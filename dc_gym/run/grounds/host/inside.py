@@ -43,14 +43,14 @@ OWN_SYSCTLS: Mapping[str, str] = {
 }
 """Those of the ground's settings that each network namespace has for itself. Settings of the whole machine stay unchanged."""
 SETTLE_LIMIT_S, SETTLE_STEP_S = 20.0, 0.1
-"""The limit is for the machine. What the network needs to drain is added to it."""
+"""The limit is for the machine. The time in which the network drains is added to it."""
 MOST_FAULTS = 5
 MOST_QUIET_NS, REST_STEP_S = 60 * S, 0.02
 """The same limit between two episodes."""
 NO_TIME_WAIT = {"net/ipv4/tcp_max_tw_buckets": "0"}
 """Settings of hosts that have episodes without a minute's wait between them: a closed connection is forgotten at once."""
 SHARED_COUNTS = ("TCP sockets orphan",)
-"""Counters of sockstat that cover the whole machine. A host's own such sockets are included in its sockets in use."""
+"""Counters of sockstat that cover the whole machine. A host's own sockets of these kinds are included in its sockets in use."""
 LEAST_LEAD_NS, LEAD_FACTOR = S // 2, 4
 NO_CHANGE = ("queue_backlog_packets", "flight_packets")
 MS_NOSUID, MS_NODEV = 2, 4

@@ -56,8 +56,8 @@ class LiveNetwork:
     ) -> None:
         """`argv` returns the command of the network's process for the descriptor of its memory.
 
-        `folder` is the run's folder. `module` is the cable's module. `limits_s` are the times that set-up takes at most, and what
-        follows the traffic.
+        `folder` is the run's folder. `module` is the cable's module. `limits_s` are the longest times of the set-up, and of the
+        work after the traffic.
         """
         self._argv, self._folder, self._module, self._step_ns = argv, folder, module, step_ns
         self._on_line, self._on_note = on_line, on_note
@@ -130,7 +130,7 @@ class LiveNetwork:
                 os.write(self._process.stdin.fileno(), NEXT_WORD)
 
     def wait(self, duration_ns: int, on_progress: Callable[[int, int], None]) -> int:
-        """Waits until the network's process ends by itself and returns its status. Raises FabricError if it does not end."""
+        """Waits until the network's process ends and returns its status. Raises FabricError if it does not end."""
         began = time.monotonic()
         while self._attend(POLL_S):
             self._check_time(began, duration_ns)
@@ -139,7 +139,7 @@ class LiveNetwork:
         return self._process.wait()
 
     def converse(self, answer: Callable[[mmap.mmap, int], int]) -> int:
-        """Answers what the network's process asks (`Site.ask`) until it ends, and returns its status."""
+        """Answers the requests of the network's process (`Site.ask`) until it ends, and returns its status."""
         began = time.monotonic()
         while self._attend(POLL_S):
             if self.t0_ns is None:
@@ -149,7 +149,7 @@ class LiveNetwork:
                     self._region = self._map()
                 code = answer(self._region, self._asked.popleft())
                 assert self._process.stdin is not None
-                with suppress(BrokenPipeError):  # the network has ended, which its output tells
+                with suppress(BrokenPipeError):  # the network has ended, as its output shows
                     os.write(self._process.stdin.fileno(), f"{code}\n".encode())
         return self._process.wait()
 

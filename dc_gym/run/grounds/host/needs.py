@@ -2,7 +2,7 @@
 """The needs of the host ground from this machine's kernel, tested in a network namespace that is thrown away.
 
 Lists of files would not help: a kernel can have a feature built in, as a module that it loads itself, or not at all. Only a test
-tells. A missing feature is named as its module, with the package that contains it.
+shows it. A missing feature is named as its module, with the package that contains it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def modules_for(links: str, queue_kinds: Iterable[str], tcp: Iterable[str], nic:
 
 
 def missing(modules: Collection[str]) -> list[str]:
-    """Returns those of `modules` that this kernel does not have. Needs root, and leaves nothing but loaded modules."""
+    """Returns the `modules` that this kernel does not have. Needs root, and leaves nothing but loaded modules."""
     found: list[str] = []
     trouble: list[BaseException] = []
 

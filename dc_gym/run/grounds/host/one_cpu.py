@@ -2,8 +2,8 @@
 """Keeps everything that runs a NIC's programs on one CPU. Their rows then have one writer at a time, as in a lab (docs/nic.md).
 
 A NIC's programs run in softirqs: where a token's timer expires, where a frame arrives, and where tgen rings. Timers of fq, tbf
-and netem stay on the CPU that set them, so what this process and its children start stays on theirs. A cable's timer may move to
-another CPU. Receive packet steering brings frames that arrive by a cable back before the NIC sees them.
+and netem stay on the CPU that set them, so processes that this process and its children start stay on theirs. A cable's timer may
+move to another CPU. Receive packet steering brings frames that arrive by a cable back before the NIC sees them.
 """
 
 from __future__ import annotations

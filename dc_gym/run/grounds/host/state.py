@@ -4,9 +4,10 @@
   /run/dcgym/PID.run    a run: the process that runs it, and the process whose namespaces hold its network
   /run/dcgym/cable      the build of the module cable that dc-gym loads: a loaded module of another build is not dc-gym's
 
-A run is recorded before it touches the module, so no `dcgym clean` removes the module in between. Whoever records, loads or
-removes holds a lock on the folder meanwhile. Files appear whole, by a rename. A run removes its own files; `dcgym clean` removes
-those of dead runs. A process is identified by its number and its start time, so a number that was reused is never mistaken.
+A run is recorded before it touches the module, so no `dcgym clean` removes the module in between. A process that records, loads
+or removes holds a lock on the folder meanwhile. Files appear whole, by a rename. A run removes its own files; `dcgym clean`
+removes the files of dead runs. A process is identified by its number and its start time, so a number that was reused is never
+mistaken.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def _use_cable(module: Path, folder: Path) -> None:
 
 
 def clean(folder: Path = STATE) -> list[str]:
-    """Removes what dead runs left, and the module. Returns a line for each removed thing. What a live run owns stays."""
+    """Removes the files of dead runs, and the module. Returns a line for each removed thing. Files of live runs stay."""
     if not folder.is_dir():
         return []
     if not os.access(folder, os.W_OK):
@@ -137,7 +138,7 @@ def _clean(folder: Path) -> list[str]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Makes the folder if it does not exist, and keeps other processes from changing what is in it."""
+    """Makes the folder if it does not exist, and keeps other processes from changing its contents."""
     while True:
         folder.mkdir(mode=0o755, exist_ok=True)
         try:

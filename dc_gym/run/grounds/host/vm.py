@@ -3,7 +3,7 @@
 
 qemu emulates the VM's CPU (TCG). It needs neither KVM nor root, and is 10 to 20 times slower than the machine. The VM's root
 directory is this machine's, as the caller may read it. Writes to it stay in the VM's memory. One folder, the current one, is
-shared in both directions. Nothing remains of the VM except what the command wrote there.
+shared in both directions. Nothing remains of the VM except the files that the command wrote there.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def _unpack(apt: Apt, package: str, into: Path, work: Path, progress: Progress) 
 
 
 def _unpack_headers(apt: Apt, release: str, into: Path, work: Path, progress: Progress) -> dict[str, str]:
-    """Unpacks the headers of the kernel and what they depend on, and makes them find each other in this folder."""
+    """Unpacks the headers of the kernel and their dependencies, and makes them find each other in this folder."""
     package = f"linux-headers-{release}"
     versions = _unpack(apt, package, into, work, progress)
     for name in apt.depends(package, versions[package]):

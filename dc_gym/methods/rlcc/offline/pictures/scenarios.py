@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what a NIC's policy does over time: RL-CC's figure 11 as traces, and the policy's response to steps of the error."""
+"""Draws a NIC policy's actions over time: RL-CC's figure 11 as traces, and the policy's response to steps of the error."""
 
 from __future__ import annotations
 
