@@ -60,8 +60,8 @@ def main(args: Namespace) -> int:
     if args.name == COMPARE:
         with choose(args.quiet) as progress:
             return aliases.compare(args, progress)
-    if given := [option for name, option in args.of_compare.items() if getattr(args, name)]:
-        raise UsageError(f"bench {args.name}: {given[0]} applies only to bench {COMPARE}; leave it out")
+    if compare_options := [option for name, option in args.of_compare.items() if getattr(args, name)]:
+        raise UsageError(f"bench {args.name}: {compare_options[0]} applies only to bench {COMPARE}; leave it out")
     shown = checks.show(args.name, module_of(args.name).checks())
     if args.json:
         checks.save(args.json, args.name, shown)

@@ -61,8 +61,8 @@ class Controller:
         if isinstance(header, str):
             object.__setattr__(self, "header", Path(header))
         if self.header is not None and not self.nic:
-            told = f"controller {self.name!r}: header {str(self.header)!r} is that of an algorithm of the NICs"
-            raise SpecError(f"{told}, and nic is False; add nic=True")
+            fault = f"controller {self.name!r}: header {str(self.header)!r} is that of an algorithm of the NICs"
+            raise SpecError(f"{fault}, and nic is False; add nic=True")
         if self.telemetry and not self.nic:
             raise SpecError(f"controller {self.name!r}: telemetry is read by algorithms of the NICs alone; add nic=True")
 
@@ -102,9 +102,9 @@ def policy_name(policy: str | Path) -> str:
     For a training's policy.npz it is the name of the training's folder.
     """
     text = str(policy)
-    place, colon, made = text.rpartition(":")
+    module, colon, class_name = text.rpartition(":")
     if colon:
-        return f"{Path(place).name if place.endswith('.py') else place}:{made}"
+        return f"{Path(module).name if module.endswith('.py') else module}:{class_name}"
     path = Path(text)
     if path.suffix != ".npz":
         return text
@@ -125,17 +125,17 @@ def _shipped() -> list[Controller]:
     """Returns the controllers that come with dc-gym, by their rows."""
     cards = [(TCPS, name, card) for name, card in _toml(TCPS).items()]
     cards += [(path, name, _toml(path) | {"nic": True}) for name, path in _nic_cards().items()]
-    found: dict[int, Controller] = {}
+    controllers: dict[int, Controller] = {}
     for path, name, card in cards:
-        if faults := list(_faults(card, found, len(cards))):
+        if faults := list(_faults(card, controllers, len(cards))):
             raise SpecError(f"{path}: controller {name!r}: {faults[0]}")
-        found[card["row"]] = Controller(name, **{"kernel_name": name, "ecn": False} | card)
-    return [found[row] for row in sorted(found)]
+        controllers[card["row"]] = Controller(name, **{"kernel_name": name, "ecn": False} | card)
+    return [controllers[row] for row in sorted(controllers)]
 
 
 def _faults(card: Mapping[str, Any], taken: Mapping[int, Controller], count: int) -> Iterator[str]:
     """Yields the faults of a card; `count` is the number of cards."""
-    known = {each.name for each in fields(Controller)} - {"name", "header"}
+    known = {field.name for field in fields(Controller)} - {"name", "header"}
     for key in card.keys() - known:
         yield f"{key} is no key of a card; give some of: {', '.join(sorted(known))}"
     if not isinstance(row := card.get("row"), int) or row < 0:

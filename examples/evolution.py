@@ -37,11 +37,11 @@ def arguments() -> argparse.Namespace:
 def returns_of(envs: Any, weights: Floats, biases: Floats, seed: int) -> Floats:
     """Returns the return of an episode for each lab, whose net is one layer. All labs have the traffic of one seed."""
     low, high = envs.single_action_space.low, envs.single_action_space.high
-    seen, _ = envs.reset(seed=[seed] * envs.num_envs)
+    observations, _ = envs.reset(seed=[seed] * envs.num_envs)
     total, going = np.zeros(envs.num_envs), np.ones(envs.num_envs, bool)
     while going.any():
-        actions = np.einsum("lao,lo->la", weights, seen) + biases
-        seen, rewards, ended, cut, _ = envs.step(np.clip(actions, low, high).astype(np.float32))
+        actions = np.einsum("lao,lo->la", weights, observations) + biases
+        observations, rewards, ended, cut, _ = envs.step(np.clip(actions, low, high).astype(np.float32))
         total += np.where(going, rewards, 0.0)
         going &= ~(ended | cut)  # an episode that ended earlier begins anew, and does not count
     return total
@@ -58,13 +58,13 @@ def main() -> None:
     begun_s = time.perf_counter()
     for generation in range(1, args.generations + 1):
         nets = mean + deviation * generator.standard_normal((args.nets, len(mean)))
-        found = []
-        for tried in nets.reshape(-1, args.labs, outputs, inputs + 1):
-            found.append(returns_of(envs, tried[:, :, 1:], tried[:, :, 0], args.seed + generation))
-        order = np.argsort(-np.concatenate(found), kind="stable")
+        group_returns = []
+        for group in nets.reshape(-1, args.labs, outputs, inputs + 1):
+            group_returns.append(returns_of(envs, group[:, :, 1:], group[:, :, 0], args.seed + generation))
+        order = np.argsort(-np.concatenate(group_returns), kind="stable")
         best = nets[order[: args.nets // 4]]
         mean, deviation = best.mean(0), np.maximum(best.std(0), LEAST_DEVIATION)
-        told = np.concatenate(found)
+        told = np.concatenate(group_returns)
         rate = generation * args.nets / (time.perf_counter() - begun_s)
         print(f"generation {generation}, return {told.mean():.2f}, best {told.max():.2f}, {rate:.1f} episodes/s", flush=True)
     if args.save:

@@ -27,7 +27,7 @@ class Pi:
     def __init__(self, context: PolicyContext, keys: PiKeys) -> None:
         (rows,), self._keys, self._action = context.scene.actuated, keys, context.action
         self._low, self._high = rows.low[0, 0], rows.high[0, 0]  # a full frame, and the buffer
-        self._kmin_bytes, _, self._pmax_ppm = (float(each) for each in context.scene.start)
+        self._kmin_bytes, _, self._pmax_ppm = (float(value) for value in context.scene.start)
         self._error_bytes = 0.0
 
     def act(self, observation: Vector, frame: Frame) -> Floats:

@@ -37,10 +37,10 @@ def arguments() -> argparse.Namespace:
 
 
 def layer(inputs: int, outputs: int, gain: float = 2**0.5) -> nn.Linear:
-    made = nn.Linear(inputs, outputs)
-    nn.init.orthogonal_(made.weight, gain)
-    nn.init.zeros_(made.bias)
-    return made
+    linear = nn.Linear(inputs, outputs)
+    nn.init.orthogonal_(linear.weight, gain)
+    nn.init.zeros_(linear.bias)
+    return linear
 
 
 class Agent(nn.Module):
@@ -52,11 +52,11 @@ class Agent(nn.Module):
         self.actor = nn.Sequential(layer(observation, 64), nn.Tanh(), layer(64, 64), nn.Tanh(), layer(64, action, 0.01))
         self.log_std = nn.Parameter(torch.full((action,), -0.5))
 
-    def policy(self, seen: torch.Tensor) -> Normal:
-        return Normal(self.actor(seen), self.log_std.exp())
+    def policy(self, observations: torch.Tensor) -> Normal:
+        return Normal(self.actor(observations), self.log_std.exp())
 
-    def value(self, seen: torch.Tensor) -> torch.Tensor:
-        value: torch.Tensor = self.critic(seen).squeeze(-1)
+    def value(self, observations: torch.Tensor) -> torch.Tensor:
+        value: torch.Tensor = self.critic(observations).squeeze(-1)
         return value
 
 
@@ -65,11 +65,11 @@ def advantages(
 ) -> torch.Tensor:
     """Returns the generalized advantage estimates, [steps, labs]. `values` has one step more. After a truncation, the value of
     the last observation stands for the rest; after a termination there is none."""
-    found, last = torch.zeros_like(rewards), torch.zeros(rewards.shape[1])
+    estimates, last = torch.zeros_like(rewards), torch.zeros(rewards.shape[1])
     for step in reversed(range(len(rewards))):
         error = rewards[step] + gamma * values[step + 1] * ~terminated[step] - values[step]
-        found[step] = last = error + gamma * lam * last * ~over[step]
-    return found
+        estimates[step] = last = error + gamma * lam * last * ~over[step]
+    return estimates
 
 
 def update(agent: Agent, optimizer: torch.optim.Optimizer, batch: dict[str, torch.Tensor], args: argparse.Namespace) -> None:
@@ -77,8 +77,8 @@ def update(agent: Agent, optimizer: torch.optim.Optimizer, batch: dict[str, torc
     count = len(batch["seen"])
     for _ in range(args.epochs):
         for rows in torch.randperm(count).tensor_split(args.minibatches):
-            seen, gain = batch["seen"][rows], batch["gain"][rows]
-            policy, value = agent.policy(seen), agent.value(seen)
+            observations, gain = batch["seen"][rows], batch["gain"][rows]
+            policy, value = agent.policy(observations), agent.value(observations)
             ratio = (policy.log_prob(batch["action"][rows]).sum(-1) - batch["log_prob"][rows]).exp()
             gain = (gain - gain.mean()) / (gain.std() + 1e-8)
             policy_loss = -torch.min(ratio * gain, ratio.clamp(1 - args.clip, 1 + args.clip) * gain).mean()
@@ -99,41 +99,41 @@ def main() -> None:
     optimizer = torch.optim.Adam(agent.parameters(), lr=args.lr, eps=1e-5)
     low, high = torch.from_numpy(envs.action_space.low), torch.from_numpy(envs.action_space.high)
     shape = args.rollout, args.labs
-    seen = torch.zeros((args.rollout + 1, args.labs, envs.single_observation_space.shape[0]))
+    observations = torch.zeros((args.rollout + 1, args.labs, envs.single_observation_space.shape[0]))
     action = torch.zeros((*shape, envs.single_action_space.shape[0]))
     log_prob, reward = torch.zeros(shape), torch.zeros(shape)
     terminated, over, resets = (torch.zeros(shape, dtype=torch.bool) for _ in range(3))
     updates = max(1, args.steps // (args.rollout * args.labs))
-    seen[-1] = torch.from_numpy(envs.reset(seed=args.seed)[0])
+    observations[-1] = torch.from_numpy(envs.reset(seed=args.seed)[0])
     was_over, returns = np.zeros(args.labs, bool), []
     begun_s = time.perf_counter()
     for number in range(1, updates + 1):
         optimizer.param_groups[0]["lr"] = args.lr * (1 - (number - 1) / updates)
-        seen[0], ended, sampling_s = seen[-1].clone(), [], time.perf_counter()
+        observations[0], ended, sampling_s = observations[-1].clone(), [], time.perf_counter()
         for step in range(args.rollout):
             with torch.no_grad():
-                policy = agent.policy(seen[step])
+                policy = agent.policy(observations[step])
                 action[step] = policy.sample()
                 log_prob[step] = policy.log_prob(action[step]).sum(-1)
             resets[step] = torch.from_numpy(was_over)  # this step begins an episode, and its action has no effect
-            found, gained, ends, cuts, infos = envs.step(action[step].clamp(low, high).numpy())
-            seen[step + 1], reward[step] = torch.from_numpy(found), torch.from_numpy(gained)
+            next_obs, gained, ends, cuts, infos = envs.step(action[step].clamp(low, high).numpy())
+            observations[step + 1], reward[step] = torch.from_numpy(next_obs), torch.from_numpy(gained)
             terminated[step], over[step] = torch.from_numpy(ends), torch.from_numpy(ends | cuts)
             was_over = ends | cuts
             if "episode_totals" in infos:
                 ended += infos["episode_totals"]["return"][infos["_episode_totals"]].tolist()
         sampling_s = time.perf_counter() - sampling_s
         with torch.no_grad():
-            values = agent.value(seen)
+            values = agent.value(observations)
             gain = advantages(reward, values, terminated, over | resets, args.gamma, args.gae_lambda)
-        kept = ~resets
-        batch = {"seen": seen[:-1][kept], "action": action[kept], "log_prob": log_prob[kept], "gain": gain[kept]}
-        update(agent, optimizer, batch | {"target": (gain + values[:-1])[kept]}, args)
+        valid = ~resets
+        batch = {"seen": observations[:-1][valid], "action": action[valid], "log_prob": log_prob[valid], "gain": gain[valid]}
+        update(agent, optimizer, batch | {"target": (gain + values[:-1])[valid]}, args)
         returns = ended or returns
-        told = f"return {np.mean(returns):.2f}" if returns else "no episode has ended yet"
+        return_text = f"return {np.mean(returns):.2f}" if returns else "no episode has ended yet"
         steps = number * args.rollout * args.labs
         speed = f"{steps / (time.perf_counter() - begun_s):.0f} steps/s, {args.rollout * args.labs / sampling_s:.0f} in sampling"
-        print(f"update {number} of {updates}, {steps} steps, {told}, {speed}", flush=True)
+        print(f"update {number} of {updates}, {steps} steps, {return_text}, {speed}", flush=True)
     if args.save:
         torch.save(agent.state_dict(), args.save)
     envs.close()

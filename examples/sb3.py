@@ -76,8 +76,8 @@ def main() -> None:
     if args.save:
         layers = [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in layers_of(model)]
         how = {"activation": "relu", "output": "tanh"} if args.algo == "SAC" else {"activation": "tanh", "output": "clip"}
-        told = {"command": "examples/sb3.py", "algorithm": args.algo, "seed": args.seed, "steps": model.num_timesteps}
-        policy_of(single, layers, **how, provenance=told).write(args.save)
+        provenance = {"command": "examples/sb3.py", "algorithm": args.algo, "seed": args.seed, "steps": model.num_timesteps}
+        policy_of(single, layers, **how, provenance=provenance).write(args.save)
         print(args.save)
     single.close()
 

@@ -81,8 +81,8 @@ def main() -> None:
                 nn.utils.clip_grad_norm_(loss.parameters(), 0.5)
                 optimizer.step()
         ended = batch["next", "episode_reward"][batch["next", "done"]]
-        told = f"return {ended.mean():.2f}" if len(ended) else "no episode has ended in it"
-        print(f"{steps} steps, {told}", flush=True)
+        return_text = f"return {ended.mean():.2f}" if len(ended) else "no episode has ended in it"
+        print(f"{steps} steps, {return_text}", flush=True)
     if args.save:
         dense = [layer for layer in net if isinstance(layer, nn.Linear)]
         pairs = [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in dense]

@@ -54,13 +54,13 @@ def run(
 ) -> str:
     """Runs a command and returns its output. If the command fails, raises `error` with the last lines of its output."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", env=env, cwd=cwd, stdin=subprocess.DEVNULL)
+        child = subprocess.run(argv, capture_output=True, text=True, errors="replace", env=env, cwd=cwd, stdin=subprocess.DEVNULL)
     except OSError as failed:
         raise error(f"{argv[0]}: {failed.strerror}") from failed
-    if done.returncode != 0:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no message"]
-        raise error(f"{' '.join(map(str, argv[:4]))} failed ({done.returncode}): {last[0]}")
-    return done.stdout
+    if child.returncode != 0:
+        last = (child.stderr or child.stdout).strip().splitlines()[-1:] or ["no message"]
+        raise error(f"{' '.join(map(str, argv[:4]))} failed ({child.returncode}): {last[0]}")
+    return child.stdout
 
 
 class Apt:
@@ -81,12 +81,12 @@ class Apt:
         """
         with locked(self._folder / "lock"):
             self._write_config()
-            done = self._apt("apt-get", "update")
-        lines = (done.stdout + done.stderr).splitlines()
-        said = [line for line in lines if line.startswith(("E:", "W:", "Err:"))]
-        if done.returncode != 0 or said:
+            process = self._apt("apt-get", "update")
+        lines = (process.stdout + process.stderr).splitlines()
+        messages = [line for line in lines if line.startswith(("E:", "W:", "Err:"))]
+        if process.returncode != 0 or messages:
             self._trouble = next(
-                (line for line in lines if NETWORK_TROUBLE.search(line)), said[0] if said else "apt-get update failed"
+                (line for line in lines if NETWORK_TROUBLE.search(line)), messages[0] if messages else "apt-get update failed"
             )
 
     def offers(self, package: str) -> list[Offer]:
@@ -95,14 +95,14 @@ class Apt:
         Raises KernelError if there are none because the archive cannot be reached.
         """
         text = self._apt("apt-cache", "show", "--all-versions", package).stdout
-        found = []
+        offers = []
         for record in text.split("\n\n"):
             fields = {match[1]: match[2] for match in re.finditer(r"^(Version|SHA256|Filename): (.+)$", record, re.MULTILINE)}
             if "Filename" in fields and "SHA256" in fields:
-                found.append(Offer(package, fields["Version"], fields["SHA256"]))
-        if not found:
+                offers.append(Offer(package, fields["Version"], fields["SHA256"]))
+        if not offers:
             self.check_reached()
-        return found
+        return offers
 
     def check_reached(self) -> None:
         """Raises KernelError if a list could not be fetched because there was no connection.
@@ -146,32 +146,32 @@ class Apt:
         rows = {
             line for line in self._apt("apt-get", "indextargets", "--format", form, "Created-By: Packages").stdout.splitlines()
         }
-        found = [row.split("|") for row in sorted(rows)]
-        return "".join(f"deb-src {_options()} {uri} {suite} {part}\n" for origin, uri, suite, part in found if origin == "Debian")
+        cells = [row.split("|") for row in sorted(rows)]
+        return "".join(f"deb-src {_options()} {uri} {suite} {part}\n" for origin, uri, suite, part in cells if origin == "Debian")
 
     def download_source(self, package: str, version: str, folder: Path) -> list[Path]:
         """Fetches the files of a source package into `folder`. apt verifies them."""
         before = set(folder.iterdir())
-        done = self._apt("apt-get", "source", "--download-only", f"{package}={version}", cwd=folder)
+        process = self._apt("apt-get", "source", "--download-only", f"{package}={version}", cwd=folder)
         new = sorted(set(folder.iterdir()) - before)
-        if done.returncode != 0 or not any(path.suffix == ".dsc" for path in new):
-            said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith(("E:", "Err:"))]
-            raise KernelError(f"the source of {package} {version} could not be downloaded ({said[:1]}): {self._remedy}")
+        if process.returncode != 0 or not any(path.suffix == ".dsc" for path in new):
+            errors = [line for line in (process.stdout + process.stderr).splitlines() if line.startswith(("E:", "Err:"))]
+            raise KernelError(f"the source of {package} {version} could not be downloaded ({errors[:1]}): {self._remedy}")
         return new
 
     def download(self, offer: Offer, folder: Path) -> Path:
         """Fetches one .deb into `folder`. apt verifies it, and so does this method."""
         before = set(folder.glob("*.deb"))
-        done = self._apt("apt-get", "download", f"{offer.package}={offer.version}", cwd=folder)
+        process = self._apt("apt-get", "download", f"{offer.package}={offer.version}", cwd=folder)
         new = sorted(set(folder.glob("*.deb")) - before)
-        if done.returncode != 0 or len(new) != 1:
-            said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith(("E:", "Err:"))]
-            why = next((line for line in said if NETWORK_TROUBLE.search(line)), said[0] if said else "apt-get download failed")
+        if process.returncode != 0 or len(new) != 1:
+            lines = [line for line in (process.stdout + process.stderr).splitlines() if line.startswith(("E:", "Err:"))]
+            why = next((line for line in lines if NETWORK_TROUBLE.search(line)), lines[0] if lines else "apt-get download failed")
             raise KernelError(f"{offer.package} {offer.version} could not be downloaded ({why}): try again, or {self._remedy}")
-        found = sha256_of(new[0])
-        if found != offer.sha256:
+        digest = sha256_of(new[0])
+        if digest != offer.sha256:
             raise KernelError(
-                f"{offer.package} {offer.version} has SHA-256 {found}, expected {offer.sha256}: the archive changed or the"
+                f"{offer.package} {offer.version} has SHA-256 {digest}, expected {offer.sha256}: the archive changed or the"
                 f" download is damaged; try again, or {self._remedy}"
             )
         return new[0]
@@ -267,12 +267,12 @@ def _by_path(folder: Path) -> list[tuple[str, bool]]:
     make_folder(folder / "none" / "partial")
     argv = ["apt-get", "-o", f"Dir::State::lists={folder / 'none'}/", "update", "--print-uris"]
     text = run(argv, KernelError, _plain_env())
-    found = []
+    archives = []
     for match in re.finditer(r"^'([^' ]+/)dists/[^' ]+/InRelease'", text, re.MULTILINE):
         name = urlsplit(match[1]).path.rstrip("/").rpartition("/")[2]
         if name in ("debian", "debian-security"):
-            found.append((match[1], name == "debian-security"))
-    return found
+            archives.append((match[1], name == "debian-security"))
+    return archives
 
 
 def _other_indexes() -> list[str]:

@@ -118,13 +118,13 @@ class Parts:
         copy = Parts(folder / self.config.name, folder / "patches", folder / "drivers", folder / self.profile.name)
         for path in (folder, copy.patches, copy.drivers):
             path.mkdir()
-        for path, place in (
+        for path, target in (
             (self.config, folder),
             (self.profile, folder),
             *((patch, copy.patches) for patch in self.patch_files()),
             *((driver, copy.drivers) for driver in self.driver_files()),
         ):
-            shutil.copyfile(path, place / path.name)
+            shutil.copyfile(path, target / path.name)
         return copy
 
 
@@ -150,8 +150,8 @@ def ensure(
     Builds it if neither the wheel nor the cache has it. Without arguments it is the default version.
     """
     if progress is None:
-        with choose_progress(quiet=False) as shown:
-            return ensure(shown, source, version, untested_version, options, parts)
+        with choose_progress(quiet=False) as display:
+            return ensure(display, source, version, untested_version, options, parts)
     chosen = choose(progress, source, version, untested_version)
     explicit = version is not None or source is not None or untested_version is not None
     if not options.force:
@@ -218,11 +218,11 @@ def _build_once(cache: Path, source: Source, parts: Parts, options: Options, pro
         if built is not None and (not options.force or (target / "linux").stat().st_mtime >= started):
             return built
         with partial(target) as work:
-            own = parts.copy_to(work / "parts")
-            if own.key(source) != key:
+            parts_copy = parts.copy_to(work / "parts")
+            if parts_copy.key(source) != key:
                 raise KernelError("the lab kernel's configuration, patches or drivers changed just now: build again")
             progress.announce("the lab kernel is not in the cache and is built now, once: about five minutes of CPU")
-            out = _build(work, source, own, options, progress, held, target)
+            out = _build(work, source, parts_copy, options, progress, held, target)
             publish(out, target, work)
             progress.phase("lab kernel: remove the source")
     built = _load(target, key)
@@ -239,9 +239,9 @@ def _build_once(cache: Path, source: Source, parts: Parts, options: Options, pro
 def _build(work: Path, source: Source, parts: Parts, options: Options, progress: Progress, held: int, target: Path) -> Path:
     """Builds in the folder `work` and returns the folder with the results."""
     _check_machine()
-    with for_make(work) as place:
-        check_room(place, NEED_BYTES, "building the lab kernel")
-        return _build_in(place, make_folder(work / "out"), source, parts, options, progress, held, target)
+    with for_make(work) as folder:
+        check_room(folder, NEED_BYTES, "building the lab kernel")
+        return _build_in(folder, make_folder(work / "out"), source, parts, options, progress, held, target)
 
 
 def _build_in(
@@ -280,10 +280,10 @@ def _build_in(
     (out / "manifest.json").chmod(0o644)
     make.log.unlink(missing_ok=True)
     if options.keep_source:
-        kept = target.with_name(f"{target.name}.source")
-        shutil.rmtree(kept, ignore_errors=True)
-        shutil.move(tree, kept)
-        progress.note(f"the patched source stays in {kept}")
+        source_folder = target.with_name(f"{target.name}.source")
+        shutil.rmtree(source_folder, ignore_errors=True)
+        shutil.move(tree, source_folder)
+        progress.note(f"the patched source stays in {source_folder}")
     return out
 
 
@@ -309,20 +309,20 @@ def place_drivers(tree: Path, parts: Parts) -> None:
     """Copies the project's drivers and headers to their places in the kernel tree."""
     (tree / "drivers/lab").mkdir()
     for path in parts.driver_files():
-        place = tree / PLACES.get(path.name, f"drivers/lab/{path.name}")
-        if place.exists() or not place.parent.is_dir():
-            where = place.relative_to(tree)
+        target = tree / PLACES.get(path.name, f"drivers/lab/{path.name}")
+        if target.exists() or not target.parent.is_dir():
+            where = target.relative_to(tree)
             raise KernelError(f"driver {path.name} has no place in this kernel: {where} exists, or its folder does not")
-        shutil.copyfile(path, place)
+        shutil.copyfile(path, target)
 
 
 def apply_patches(tree: Path, patches: Sequence[Path], version: str) -> None:
     """Applies the patches in order, without fuzz. Raises KernelError with the name of the first patch that does not fit."""
     for path in patches:
         argv = ["patch", "-p1", "--forward", "--fuzz=0", "--batch", "--no-backup-if-mismatch", "-i", str(path.absolute())]
-        done = subprocess.run(argv, cwd=tree, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=_environment())
-        if done.returncode != 0:
-            raise KernelError(f"patch {path.name} does not fit Linux {version}: {_misfit(done.stdout + done.stderr)}")
+        process = subprocess.run(argv, cwd=tree, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=_environment())
+        if process.returncode != 0:
+            raise KernelError(f"patch {path.name} does not fit Linux {version}: {_misfit(process.stdout + process.stderr)}")
 
 
 def configure(make: Make, fragment: Path, version: str) -> None:
@@ -336,14 +336,14 @@ def configure(make: Make, fragment: Path, version: str) -> None:
         raise KernelError(f"Linux {version} does not take {len(wrong)} lines of {fragment.name}: {'; '.join(wrong[:5])}")
 
 
-def config_differences(asked: str, got: str) -> list[str]:
+def config_differences(fragment: str, config: str) -> list[str]:
     """Returns the lines of a fragment that a configuration does not honour. An option that does not exist counts as not set."""
-    have = _options(got)
+    have = _options(config)
     wrong = []
-    for name, value in _options(asked).items():
-        found = have.get(name, "n")
-        if found != value:
-            wrong.append(f"{name} should be {value}, is {found}")
+    for name, value in _options(fragment).items():
+        actual = have.get(name, "n")
+        if actual != value:
+            wrong.append(f"{name} should be {value}, is {actual}")
     return wrong
 
 
@@ -370,8 +370,8 @@ class Make:
                 code = process.wait()
         if code != 0:
             lines = self.log.read_text(errors="replace").splitlines()
-            what = f"{argv[0]} {argv[-1]}"
-            raise KernelError("\n".join([f"`{what}` of the lab kernel failed ({code}), its log is {self.log}:", *_tail(lines)]))
+            step = f"{argv[0]} {argv[-1]}"
+            raise KernelError("\n".join([f"`{step}` of the lab kernel failed ({code}), its log is {self.log}:", *_tail(lines)]))
 
     def compile(self, jobs: int, progress: Progress, *settings: str) -> tuple[float, float]:
         """Compiles the kernel and returns the CPU seconds and wall-clock seconds that it took. `settings`: variables of make."""
@@ -506,13 +506,13 @@ def _lost(output: str) -> str:
 
 
 def _options(text: str) -> dict[str, str]:
-    found = {}
+    options = {}
     for line in text.splitlines():
         if match := re.fullmatch(r"(CONFIG_\w+)=(.*)", line.strip()):
-            found[match[1]] = match[2]
+            options[match[1]] = match[2]
         elif match := re.fullmatch(r"# (CONFIG_\w+) is not set", line.strip()):
-            found[match[1]] = "n"
-    return found
+            options[match[1]] = "n"
+    return options
 
 
 def _digest_files(paths: Sequence[Path]) -> str:

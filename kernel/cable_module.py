@@ -54,13 +54,13 @@ def find(release: str) -> Path | None:
 
 def ensure(release: str, headers: Path) -> Path:
     """Returns the module for that kernel and builds it if necessary. The KernelError names missing files and programs."""
-    found = find(release)
-    if found is not None:
-        return found
+    module = find(release)
+    if module is not None:
+        return module
     _check(release, headers)
     target = make_folder(cache_dir() / "cable") / f"{release}-{key()}"
-    with locked(target.with_name(f"{target.name}.lock")), partial(target) as work, for_make(work) as place:
-        return find(release) or _build(headers, make_folder(place / "source"), work, target)
+    with locked(target.with_name(f"{target.name}.lock")), partial(target) as work, for_make(work) as folder:
+        return find(release) or _build(headers, make_folder(folder / "source"), work, target)
 
 
 def load(module: Path) -> None:

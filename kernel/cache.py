@@ -64,12 +64,12 @@ def _check_roots_own(path: Path) -> None:
     for folder in (path, *path.resolve().parents):
         if not folder.exists():
             continue
-        found = folder.stat()
-        sticky = folder != path and found.st_mode & stat.S_ISVTX  # there others cannot rename root's files
-        if found.st_uid != 0 or (found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not sticky):
-            which = "" if folder == path else f": {folder}"
+        stats = folder.stat()
+        sticky = folder != path and stats.st_mode & stat.S_ISVTX  # there others cannot rename root's files
+        if stats.st_uid != 0 or (stats.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not sticky):
+            detail = "" if folder == path else f": {folder}"
             raise UsageError(
-                f"cache folder {path}: not root's alone{which} (uid {found.st_uid}, mode {found.st_mode & 0o7777:o}): root runs"
+                f"cache folder {path}: not root's alone{detail} (uid {stats.st_uid}, mode {stats.st_mode & 0o7777:o}): root runs"
                 f" nothing from it; unset DCGYM_CACHE, name a folder of root's, or set {TRUST}=1"
             )
 
@@ -108,12 +108,12 @@ def blocked_folder(path: Path) -> Path | None:
     return None
 
 
-def check_room(path: Path, need_bytes: int, what: str) -> None:
+def check_room(path: Path, need_bytes: int, purpose: str) -> None:
     room = os.statvfs(path)
     free = room.f_bavail * room.f_frsize
     if free < need_bytes:
         raise TestbedError(
-            f"{what} needs {need_bytes / 1e9:.1f} GB in {path}, which has {free / 1e9:.1f} GB:"
+            f"{purpose} needs {need_bytes / 1e9:.1f} GB in {path}, which has {free / 1e9:.1f} GB:"
             " set DCGYM_CACHE to a folder with room"
         )
 
@@ -176,8 +176,8 @@ def clear() -> list[Path]:
         for lock in locks if parts else ():
             held.append(os.open(lock, NEW_LOCK, 0o644))
             if not _try_lock(held[-1]):
-                who = "a run uses it" if lock == base / IN_USE else f"another process holds {lock}"
-                raise UsageError(f"the cache {base} is in use: {who}; try again when it has ended")
+                reason = "a run uses it" if lock == base / IN_USE else f"another process holds {lock}"
+                raise UsageError(f"the cache {base} is in use: {reason}; try again when it has ended")
         for part in parts:
             shutil.rmtree(part)
     finally:
@@ -192,7 +192,7 @@ def partial(target: Path) -> Iterator[Path]:
 
     The caller holds the lock of `target`.
     """
-    remove_partials(target.parent, own=target.name)
+    remove_partials(target.parent, key=target.name)
     folder = target.with_name(f"{target.name}{PARTIAL}{secrets.token_hex(4)}")
     folder.mkdir()
     folder.chmod(0o755)
@@ -213,23 +213,23 @@ def for_make(work: Path) -> Iterator[Path]:
         yield folder
 
 
-def publish(made: Path, target: Path, work: Path) -> None:
-    """Gives the finished folder `made` its final name. A folder that had this name is moved into the folder `work`."""
-    for path in made.rglob("*"):
+def publish(built: Path, target: Path, work: Path) -> None:
+    """Gives the finished folder `built` its final name. A folder that had this name is moved into the folder `work`."""
+    for path in built.rglob("*"):
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
     if target.exists():
         target.rename(work / "replaced")
-    made.rename(target)
+    built.rename(target)
 
 
-def remove_partials(folder: Path, own: str = "") -> list[Path]:
-    """Removes dead processes' partial folders: folders whose lock nobody holds, and those in `own`, which the caller locks."""
+def remove_partials(folder: Path, key: str = "") -> list[Path]:
+    """Removes dead processes' partial folders: folders whose lock nobody holds, and those in `key`, which the caller locks."""
     removed = []
     for path in sorted(folder.glob(f"*{PARTIAL}*")):
         name = path.name.partition(PARTIAL)[0]
-        if name == own:
+        if name == key:
             shutil.rmtree(path, ignore_errors=True)
             removed.append(path)
         elif _remove_if_free(path, folder / f"{name}.lock"):

@@ -27,13 +27,13 @@ def claimed_cpu() -> Iterator[int]:
     with unshared() as keep:
         claim = keep(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
     with claim:
-        yield next(cpu for place in count() for cpu in allowed if _is_free(claim, cpu, place))
+        yield next(cpu for place_number in count() for cpu in allowed if _is_free(claim, cpu, place_number))
 
 
-def _is_free(claim: socket.socket, cpu: int, place: int) -> bool:
+def _is_free(claim: socket.socket, cpu: int, place_number: int) -> bool:
     """Tries to claim this place on the CPU. Returns False if another process holds it."""
     try:
-        claim.bind(f"\0dcgym-cpu-{cpu}-{place}")
+        claim.bind(f"\0dcgym-cpu-{cpu}-{place_number}")
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise MachineError(

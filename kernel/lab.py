@@ -240,7 +240,7 @@ class Lab:
         """
         self._keeps_questions, self._borrower = True, None
         self._standstill = _Standstill(-1, time.monotonic())
-        while (asked := self._question()) is None:
+        while (question := self._question()) is None:
             if not self._serve(poll_s):
                 ended = self._end()
                 raise LabError(self._story(f"the lab ended with status {ended.status} where a step was expected"))
@@ -250,7 +250,7 @@ class Lab:
                 self._check_alive(self.state(), time.monotonic())
             else:
                 self._look(on_progress, poll_s)
-        return asked
+        return question
 
     def _question(self) -> tuple[int, int] | None:
         return self._asked
@@ -258,9 +258,9 @@ class Lab:
     @property
     def question(self) -> tuple[int, int]:
         """The number of the step in which the lab is paused, and the virtual time."""
-        asked = self._asked if self._borrower is None else self._borrower[0]()
-        assert asked is not None, "there is no question"
-        return asked
+        question = self._asked if self._borrower is None else self._borrower[0]()
+        assert question is not None, "there is no question"
+        return question
 
     def answer(self, code: int) -> None:
         """Resumes a lab that is paused in a step. The lab's call returns `code`."""
@@ -373,16 +373,16 @@ class Lab:
                 self._hand_over(folder, uid, gid)
 
         with unshared() as keep:
-            ours, theirs = map(keep, socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            host_end, lab_end = map(keep, socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
             lifeline, held = os.pipe()
             self._stack.enter_context(keep(io.FileIO(held, "w")))
-        self._channel = self._stack.enter_context(Channel(ours))
-        self._channel_fd = ours.fileno()
-        self._poll.register(ours, select.POLLIN)
+        self._channel = self._stack.enter_context(Channel(host_end))
+        self._channel_fd = host_end.fileno()
+        self._poll.register(host_end, select.POLLIN)
         self.cpu = cpu = self._stack.enter_context(claimed_cpu())
         argv = [
             str(config.programs / "lab-launch"), str(os.getpid()), str(lifeline), str(uid), str(gid), str(cpu), may_write,
-            str(config.kernel), *_kernel_args(config, folders, theirs.fileno()), "--", folders.reach(private),
+            str(config.kernel), *_kernel_args(config, folders, lab_end.fileno()), "--", folders.reach(private),
         ]  # fmt: skip
         self._errors = errors = self._stack.enter_context(os.fdopen(os.memfd_create("lab-errors"), "w+b"))
         try:
@@ -391,7 +391,7 @@ class Lab:
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,
-                pass_fds=(theirs.fileno(), lifeline, *folders.fds),
+                pass_fds=(lab_end.fileno(), lifeline, *folders.fds),
                 env={"PATH": "/usr/bin:/bin", "HOME": "/"} | ({} if memory is None else {"TMPDIR": str(memory)}),
                 cwd="/",
             )
@@ -400,7 +400,7 @@ class Lab:
                 raise MachineError(process_room.refused()) from error
             raise MachineError(f"the lab could not be started: {argv[0]}: {with_remedy(error)}") from error
         finally:
-            theirs.close()
+            lab_end.close()
             os.close(lifeline)
 
     def _hand_over(self, folder: Path, uid: int, gid: int) -> None:
@@ -409,12 +409,12 @@ class Lab:
         self._stack.callback(os.close, fd)
         owner = os.fstat(fd)
 
-        def own(uid: int, gid: int) -> None:
+        def set_owner(uid: int, gid: int) -> None:
             with naming(folder):
                 os.fchown(fd, uid, gid)
 
-        own(uid, gid)
-        self._stack.callback(own, owner.st_uid, owner.st_gid)
+        set_owner(uid, gid)
+        self._stack.callback(set_owner, owner.st_uid, owner.st_gid)
 
     def _memory_on_disk(self) -> Path | None:
         """Returns a folder for the file of the lab's memory, or None if the machine has room for it.
@@ -495,9 +495,9 @@ class Lab:
             return ", and not by this machine for want of memory"
         return "; if nobody did it, the machine or its control group ran out of memory (dmesg says so)"
 
-    def _story(self, what: str) -> str:
+    def _story(self, event: str) -> str:
         state = self.state()
-        where = f"{what} (at {state.virtual_ns / 1e9:.6f} s of virtual time)"
+        where = f"{event} (at {state.virtual_ns / 1e9:.6f} s of virtual time)"
         self._errors.seek(0)
         early = self._errors.read().decode(errors="replace").splitlines()[-LAST_LINES:]
         lines = [line for line in (*early, *self._lines) if not _TRACE.search(line)][-LAST_LINES:]
@@ -507,10 +507,10 @@ class Lab:
 def _peak_bytes(pid: int) -> int:
     """Returns the largest resident set of a process so far (proc(5), VmHWM), or 0 when the process has ended."""
     try:
-        found = re.search(r"^VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+        match = re.search(r"^VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     except OSError:
         return 0
-    return int(found[1]) << 10 if found else 0
+    return int(match[1]) << 10 if match else 0
 
 
 def _check_run_dir(path: Path) -> None:
@@ -519,10 +519,10 @@ def _check_run_dir(path: Path) -> None:
     check_place(path, "a run's folder", "choose another")
 
 
-def check_place(path: Path, what: str, remedy: str) -> None:
+def check_place(path: Path, role: str, remedy: str) -> None:
     """Raises UsageError for a path that a lab could not use: it has its own /run and the like, so it does not see the host's."""
     if any(path.is_relative_to(hidden) for hidden in HIDDEN):
-        raise UsageError(f"{path}: {what} may not be below {', '.join(HIDDEN)}, where a lab has its own files: {remedy}")
+        raise UsageError(f"{path}: {role} may not be below {', '.join(HIDDEN)}, where a lab has its own files: {remedy}")
 
 
 def _needed(config: LabConfig) -> Iterator[Path]:
@@ -572,10 +572,10 @@ def _hang(state: LabState, lasts: str, programs: Mapping[int, str]) -> str:
 
 def named_program(state: LabState, programs: Mapping[int, str]) -> str:
     """Returns words for the process that runs: the caller's words, or all of those if it is none of these programs itself."""
-    what = f"process {state.pid} ({state.comm})"
+    process = f"process {state.pid} ({state.comm})"
     if state.pid in programs:
-        return f"{programs[state.pid]}, {what},"
-    return f"{what}, perhaps of {', or '.join(programs.values())}," if programs else what
+        return f"{programs[state.pid]}, {process},"
+    return f"{process}, perhaps of {', or '.join(programs.values())}," if programs else process
 
 
 def _mapped_out(lab_pid: int, state: LabState) -> str:

@@ -27,16 +27,16 @@ def memory_folder(memory_bytes: int) -> Path | None:
     room = machine_room()
     if room >= memory_bytes:
         return None
-    tried = [f"the machine has {room >> 20} MiB of memory and swap left"]
+    reasons = [f"the machine has {room >> 20} MiB of memory and swap left"]
     for candidate in (os.environ.get("TMPDIR", ""), *ON_DISK):
         if not candidate or not os.access(candidate, os.W_OK | os.X_OK):
             continue
         why_not = _unfit(Path(candidate), memory_bytes)
         if not why_not:
             return Path(candidate)
-        tried.append(f"{candidate} {why_not}")
+        reasons.append(f"{candidate} {why_not}")
     raise MachineError(
-        f"no room for the lab's memory of {memory_bytes >> 20} MiB: {'; '.join(tried)};"
+        f"no room for the lab's memory of {memory_bytes >> 20} MiB: {'; '.join(reasons)};"
         " lower lab.memory, run fewer labs at a time, or set TMPDIR to a folder on disk with room"
     )
 
@@ -57,11 +57,11 @@ def oom_kills() -> int | None:
 
 def _unfit(folder: Path, memory_bytes: int) -> str:
     """Returns why a lab's memory file cannot live in that folder, or '' if it can."""
-    found = os.statvfs(folder)
-    room = found.f_bavail * found.f_frsize
+    file_system = os.statvfs(folder)
+    room = file_system.f_bavail * file_system.f_frsize
     if not _lets_in(folder):
         return f"is closed to user {lab_user()[0]}, who runs root's labs"
-    if found.f_flag & os.ST_NOEXEC:
+    if file_system.f_flag & os.ST_NOEXEC:
         return "is mounted noexec"
     if _type_of_file_system(folder) in IN_MEMORY:
         return "is memory, too"
@@ -83,9 +83,9 @@ def _type_of_file_system(folder: Path) -> str:
     """
     folder, best, kind = folder.resolve(), Path("/"), ""
     for line in Path("/proc/self/mounts").read_text().splitlines():
-        place, name = Path(line.split()[1].encode().decode("unicode_escape")), line.split()[2]
-        if folder.is_relative_to(place) and place.is_relative_to(best):
-            best, kind = place, name
+        mount, name = Path(line.split()[1].encode().decode("unicode_escape")), line.split()[2]
+        if folder.is_relative_to(mount) and mount.is_relative_to(best):
+            best, kind = mount, name
     return kind
 
 

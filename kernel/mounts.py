@@ -48,16 +48,16 @@ class LabFolders:
             text = text.replace(f"{path}/", f"{folder}/")
         return text
 
-    def mounts(self, writable: Sequence[Path], own: Path, needed: Iterable[Path]) -> list[str]:
+    def mounts(self, writable: Sequence[Path], private: Path, needed: Iterable[Path]) -> list[str]:
         """Returns the mounts that the lab makes, as entries of its boot file: of the folders that it writes to, of the run's
-        `own`, and of folders in `needed` to which its user cannot walk.
+        `private`, and of folders in `needed` to which its user cannot walk.
 
-        `own` lies below the overlay of /tmp otherwise, whose entries stay in the lab's memory. Raises UsageError if the lab's
+        `private` lies below the overlay of /tmp otherwise, whose entries stay in the lab's memory. Raises UsageError if the lab's
         user could not read one of these even then.
         """
         entries: list[str] = []
         reached: list[Path] = []
-        for path in sorted({*writable, own, *_with_targets(needed)}):
+        for path in sorted({*writable, private, *_with_targets(needed)}):
             _check_open(path)
             closed = _closed_folder(path, reached)
             if closed is not None and (cover := f"cover {closed}") not in entries:
@@ -66,7 +66,7 @@ class LabFolders:
                 self.writable_fds.append(self.open(path))
                 entries.append(f"write {self.writable_fds[-1]} {path}")
                 reached.append(path)
-            elif closed is not None or (path == own and not any(path.is_relative_to(folder) for folder in writable)):
+            elif closed is not None or (path == private and not any(path.is_relative_to(folder) for folder in writable)):
                 entries.append(f"read {self.open(path)} {path}")
                 reached.append(path)
         return entries
@@ -79,8 +79,8 @@ def behind(fd: int) -> str:
 
 def _with_targets(needed: Iterable[Path]) -> list[Path]:
     """Returns the folders that exist, and the targets of links among them."""
-    found = [path for path in needed if path.is_dir()] if os.geteuid() == 0 else []
-    return [each for path in found for each in (path, path.resolve())]
+    folders = [path for path in needed if path.is_dir()] if os.geteuid() == 0 else []
+    return [folder for path in folders for folder in (path, path.resolve())]
 
 
 def _check_open(path: Path) -> None:
@@ -97,6 +97,6 @@ def _closed_folder(path: Path, reached: Sequence[Path]) -> Path | None:
     """
     if os.geteuid() != 0:
         return None
-    start = max((each for each in reached if path.is_relative_to(each)), key=lambda each: len(each.parts), default=Path("/"))
+    start = max((base for base in reached if path.is_relative_to(base)), key=lambda base: len(base.parts), default=Path("/"))
     way = [folder for folder in reversed(path.parents) if folder.is_relative_to(start) and folder != start]
     return next((folder for folder in way if not lab_user_may(ENTER, folder)), None)

@@ -96,9 +96,9 @@ def build(kernel: Path, sources: Sequence[Path], out: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="dcgym-object-") as folder:
         work = Path(folder)
         objects = [_compile(there, source, work / f"{number}.o") for number, source in enumerate(sources)]
-        said = _run(["readelf", "--segments", "--symbols", "--wide", str(kernel / "linux")], work, "linux")
-        symbols = {name: _Symbol(int(at, 16), kind) for at, kind, name in SYMBOL.findall(said)}
-        objects.append(_threads_variables(said, symbols, work))
+        listing = _run(["readelf", "--segments", "--symbols", "--wide", str(kernel / "linux")], work, "linux")
+        symbols = {name: _Symbol(int(at, 16), kind) for at, kind, name in SYMBOL.findall(listing)}
+        objects.append(_threads_variables(listing, symbols, work))
         script = work / "object.lds"
         script.write_text(_script(symbols, build_id(kernel / "linux")))
         names = ", ".join(source.name for source in sources)
@@ -130,7 +130,7 @@ def _script(symbols: Mapping[str, _Symbol], identity: bytes) -> str:
     if REGION not in symbols:
         raise KernelError(f"the lab kernel has no {REGION}: `dcgym kernel build`")
     return SCRIPT.format(
-        symbols="\n".join(f"PROVIDE({name} = {each.address:#x});" for name, each in symbols.items() if each.kind != "TLS"),
+        symbols="\n".join(f"PROVIDE({name} = {symbol.address:#x});" for name, symbol in symbols.items() if symbol.kind != "TLS"),
         base=f"{symbols[REGION].address:#x}",
         magic=MAGIC,
         abi=ABI,
@@ -139,18 +139,18 @@ def _script(symbols: Mapping[str, _Symbol], identity: bytes) -> str:
     )
 
 
-def _threads_variables(said: str, symbols: Mapping[str, _Symbol], work: Path) -> Path:
+def _threads_variables(listing: str, symbols: Mapping[str, _Symbol], work: Path) -> Path:
     """Returns an object with the kernel's variables of a thread, such as its flag of interrupts, placed as the kernel has them.
 
     Code finds them by their distance from the end of all of them, which the linker computes.
     """
-    if (segment := THREADS.search(said)) is None:
+    if (segment := THREADS.search(listing)) is None:
         raise KernelError("the lab kernel has no variables of threads: `dcgym kernel build`")
-    room_bytes, alignment = (int(each, 16) for each in segment.groups())
+    room_bytes, alignment = (int(number, 16) for number in segment.groups())
     lines = ['.section .tbss, "awT", @nobits', f".balign {alignment}"]
-    for name, each in symbols.items():
-        if each.kind == "TLS":
-            lines += [f".globl {name}", f".type {name}, @tls_object", f".set {name}, . + {each.address}"]
+    for name, symbol in symbols.items():
+        if symbol.kind == "TLS":
+            lines += [f".globl {name}", f".type {name}, @tls_object", f".set {name}, . + {symbol.address}"]
     source = work / "threads.s"
     source.write_text("\n".join([*lines, f".zero {room_bytes}", '.section .note.GNU-stack, "", @progbits', ""]))
     _run(["gcc", "-c", "-o", str(work / "threads.o"), str(source)], work, source.name)
@@ -179,31 +179,31 @@ def _link(script: Path, objects: Sequence[Path], target: Path) -> list[str]:
     return ["ld", *options, "-T", str(script), "-o", str(target), *map(str, objects)]
 
 
-def _run(argv: Sequence[str], folder: Path, what: str) -> str:
+def _run(argv: Sequence[str], folder: Path, subject: str) -> str:
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             argv, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C"}
         )
     except FileNotFoundError:
-        raise UsageError(f"compiling {what} needs {argv[0]}: apt install gcc binutils") from None
-    if done.returncode:
-        raise KernelError(f"{what}: {_reason(done.stderr)}")
-    return done.stdout
+        raise UsageError(f"compiling {subject} needs {argv[0]}: apt install gcc binutils") from None
+    if process.returncode:
+        raise KernelError(f"{subject}: {_reason(process.stderr)}")
+    return process.stdout
 
 
-def _reason(said: str) -> str:
+def _reason(errors: str) -> str:
     """Returns in one line why compiler or linker refuse."""
-    if match := UNKNOWN.search(said):
+    if match := UNKNOWN.search(errors):
         return f"symbol {match[1]!r} is not one of the lab kernel that other files may use; do without it"
-    if match := ORPHAN.search(said):
+    if match := ORPHAN.search(errors):
         return f"section {match[1]!r} holds a table that the lab kernel reads in its own image alone; do without it"
-    if match := TWICE.search(said):
+    if match := TWICE.search(errors):
         return f"symbol {match[1]!r} is defined twice; make it static"
-    if match := FAR.search(said):
+    if match := FAR.search(errors):
         return f"relocation {match[1]} against {match[2]!r} does not reach; do without it"
-    if "too large" in said:
+    if "too large" in errors:
         return f"takes more memory than the {REGION_BYTES >> 10} KiB that there are; make its tables smaller"
-    if match := BAD.search(said):
-        where = re.search(r":(\d+):\d+: error: ", said)
+    if match := BAD.search(errors):
+        where = re.search(r":(\d+):\d+: error: ", errors)
         return f"line {where[1]}: {match[1]}" if where else match[1]
-    return next((line for line in reversed(said.splitlines()) if line.strip()), "no message")
+    return next((line for line in reversed(errors.splitlines()) if line.strip()), "no message")

@@ -83,21 +83,21 @@ def ensure(progress: Progress | None = None, renew: bool = False) -> OpenVSwitch
     if (bundled := load(cache.BUNDLE / "openvswitch")) is not None:
         return bundled
     if progress is None:
-        with choose(quiet=False) as shown:
-            return ensure(shown, renew)
+        with choose(quiet=False) as display:
+            return ensure(display, renew)
     base = cache_dir() / "openvswitch"
     current = base / f"current-{_distribution()}"
-    found = None if renew else load(current)
-    if found is not None:
-        return found
-    shown = progress
+    ovs = None if renew else load(current)
+    if ovs is not None:
+        return ovs
+    display = progress
 
     def say_waiting() -> None:
-        shown.note("another process is fetching Open vSwitch: waiting for it")
+        display.note("another process is fetching Open vSwitch: waiting for it")
 
     with locked(make_folder(base) / "openvswitch.lock", say_waiting) as _, partial(base / "openvswitch") as work:
-        found = None if renew else load(current)
-        return found or _fetch(work, current, progress)
+        ovs = None if renew else load(current)
+        return ovs or _fetch(work, current, progress)
 
 
 def load(current: Path) -> OpenVSwitch | None:
@@ -144,15 +144,15 @@ def _fetch(work: Path, current: Path, progress: Progress) -> OpenVSwitch:
     link = work / "current"
     link.symlink_to(target.name)
     link.rename(current)
-    found = load(target)
-    if found is None:
+    ovs = load(target)
+    if ovs is None:
         raise KernelError(f"{target} was made and is not whole: the file system lost data, or somebody removed it; try again")
-    return found
+    return ovs
 
 
 def _needed_libraries(apt: Apt, offers: Sequence[Offer]) -> list[Offer]:
     """Returns the library packages that the programs depend on, and those on which these depend."""
-    found: dict[str, Offer] = {}
+    libraries: dict[str, Offer] = {}
     seen, waiting = {offer.package for offer in offers}, list(offers)
     while waiting:
         offer = waiting.pop()
@@ -161,9 +161,9 @@ def _needed_libraries(apt: Apt, offers: Sequence[Offer]) -> list[Offer]:
                 continue
             seen.add(name)
             if apt.offers(name):  # an alternative dependency may not exist in this suite
-                found[name] = apt.candidate(name)
-                waiting.append(found[name])
-    return [found[name] for name in sorted(found)]
+                libraries[name] = apt.candidate(name)
+                waiting.append(libraries[name])
+    return [libraries[name] for name in sorted(libraries)]
 
 
 def _assemble(root: Path, out: Path, version: str) -> set[str]:
@@ -192,32 +192,32 @@ def _assemble(root: Path, out: Path, version: str) -> set[str]:
 def _libraries(root: Path, version: str) -> dict[str, Path]:
     """Returns every library that the programs load, and the loader, by the name under which programs ask for it."""
     folders = sorted(
-        {path.parent for place in ("*/lib", "*/usr/lib") for base in root.glob(place) for path in base.rglob("*.so.*")}
+        {path.parent for pattern in ("*/lib", "*/usr/lib") for base in root.glob(pattern) for path in base.rglob("*.so.*")}
     )
     by_name = {path.name: path for folder in reversed(folders) for path in folder.iterdir() if ".so" in path.name}
     loader = by_name.get(Path(LOADER).name)
     if loader is None:
         raise KernelError(f"Open vSwitch {version}: no package that it depends on has {LOADER}")
-    found = {Path(LOADER).name: loader}
+    libraries = {Path(LOADER).name: loader}
     for program in PROGRAMS:
         listing = [str(loader), "--inhibit-cache", "--library-path", ":".join(map(str, folders)), "--list"]
-        done = subprocess.run([*listing, _program(root, program)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        asked = re.findall(r"^\s*([^/\s]+\.so\S*) =>", done.stdout, re.MULTILINE)
-        if lacking := [name for name in asked if name not in by_name]:  # may be the machine's own library, not in a lab
-            raise KernelError(f"Open vSwitch {version} lacks {lacking[0]}, which no package that it depends on has")
-        found |= {name: by_name[name] for name in asked}
-    return found
+        process = subprocess.run([*listing, _program(root, program)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        needed = re.findall(r"^\s*([^/\s]+\.so\S*) =>", process.stdout, re.MULTILINE)
+        if missing := [name for name in needed if name not in by_name]:  # may be the machine's own library, not in a lab
+            raise KernelError(f"Open vSwitch {version} lacks {missing[0]}, which no package that it depends on has")
+        libraries |= {name: by_name[name] for name in needed}
+    return libraries
 
 
 def _program(root: Path, name: str) -> Path:
-    return _one(root, *(f"{place}/{name}" for place in PROGRAM_FOLDERS))
+    return _one(root, *(f"{folder}/{name}" for folder in PROGRAM_FOLDERS))
 
 
 def _one(root: Path, *places: str) -> Path:
-    for place in places:
-        for found in sorted(root.glob(f"*/{place}")):
-            if found.is_file():
-                return found
+    for pattern in places:
+        for path in sorted(root.glob(f"*/{pattern}")):
+            if path.is_file():
+                return path
     raise KernelError(f"the packages of this distribution are laid out in another way: they have no {Path(places[0]).name}")
 
 

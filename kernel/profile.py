@@ -59,7 +59,7 @@ def compiler_version() -> bytes | None:
 
 
 def _gcc(*arguments: str) -> str:
-    done = subprocess.run(["gcc", *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        raise KernelError(f"gcc {' '.join(arguments)} failed ({done.returncode}): {done.stderr.strip()}")
-    return done.stdout.strip()
+    process = subprocess.run(["gcc", *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if process.returncode:
+        raise KernelError(f"gcc {' '.join(arguments)} failed ({process.returncode}): {process.stderr.strip()}")
+    return process.stdout.strip()

@@ -112,12 +112,12 @@ def named(path: Path, progress: Progress) -> Source:
     return _untested(f"file {digest}", makefile_version(makefile, path), path)
 
 
-def stand_in(refused: NotOnOffer, wanted: Source) -> Source:
+def stand_in(refused: NotOnOffer, source: Source) -> Source:
     """Returns the source that replaces a version that is no longer on offer.
 
     It is another tested version, or else the newest of a tested series. If there is neither, raises the error `refused`.
     """
-    gone = f"WARNING: kernel {wanted.version} is on offer nowhere any more;"
+    gone = f"WARNING: kernel {source.version} is on offer nowhere any more;"
     on_offer = {offer.version for offer in refused.offers}
     for version, packages in reversed(catalogue().tested.items()):
         if any(package.version in on_offer for package in packages):
@@ -145,15 +145,15 @@ def offered(version: str, apt: Apt) -> Source:
 def find(source: Source, apt: Apt) -> Offer:
     """Returns the package of `source` that is on offer. Raises NotOnOffer, with the newest stand-in, if there is none."""
     offers = apt.offers(source.name)
-    wanted = {package.version: package for package in source.packages}
+    packages = {package.version: package for package in source.packages}
     for offer in offers:
-        if offer.version in wanted:
-            return Offer(offer.package, offer.version, wanted[offer.version].sha256)
+        if offer.version in packages:
+            return Offer(offer.package, offer.version, packages[offer.version].sha256)
     apt.check_reached()
     others = [offer for series in catalogue().series for offer in apt.offers(f"linux-source-{series}")]
     listed = ", ".join(sorted({offer.version for offer in (*offers, *others)})) or "nothing"
     raise NotOnOffer(
-        f"{source.name} {' or '.join(wanted)} is not on offer: looked in {_where()}, found {listed}; {REMEDY}",
+        f"{source.name} {' or '.join(packages)} is not on offer: looked in {_where()}, found {listed}; {REMEDY}",
         others,
     )
 
@@ -198,11 +198,11 @@ def upstream_version(version: str) -> str:
 
 def makefile_version(text: str, path: Path) -> str:
     """Returns the version that a kernel's top Makefile states."""
-    found = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)\s*=[ \t]*(\S*)$", text, re.MULTILINE))
-    if "VERSION" not in found or "PATCHLEVEL" not in found:
+    variables = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)\s*=[ \t]*(\S*)$", text, re.MULTILINE))
+    if "VERSION" not in variables or "PATCHLEVEL" not in variables:
         raise UsageError(f"{path} is not a kernel source: no Makefile in its top folder that states a VERSION")
-    sublevel = found.get("SUBLEVEL") or "0"
-    return f"{found['VERSION']}.{found['PATCHLEVEL']}.{sublevel}{found.get('EXTRAVERSION', '')}"
+    sublevel = variables.get("SUBLEVEL") or "0"
+    return f"{variables['VERSION']}.{variables['PATCHLEVEL']}.{sublevel}{variables.get('EXTRAVERSION', '')}"
 
 
 def tree_digest(path: Path) -> str:

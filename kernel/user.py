@@ -38,9 +38,9 @@ def lab_user_may(rights: int, folder: Path) -> bool:
 
     os.access() does not help: for root it returns True whatever the mode.
     """
-    (uid, gid), found = lab_user(), folder.stat()
-    shift = 6 if found.st_uid == uid else 3 if found.st_gid == gid else 0
-    return found.st_mode >> shift & rights == rights
+    (uid, gid), status = lab_user(), folder.stat()
+    shift = 6 if status.st_uid == uid else 3 if status.st_gid == gid else 0
+    return status.st_mode >> shift & rights == rights
 
 
 def let_lab_read(folder: Path) -> None:
@@ -49,9 +49,9 @@ def let_lab_read(folder: Path) -> None:
         return
     with pinned(folder) as itself:
         itself.chmod(0o755)
-        for each in itself.iterdir():
-            if each.is_file() and not each.is_symlink():
-                _let_read(each)
+        for path in itself.iterdir():
+            if path.is_file() and not path.is_symlink():
+                _let_read(path)
 
 
 def _let_read(path: Path) -> None:

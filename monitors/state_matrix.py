@@ -198,44 +198,46 @@ def _fault(header: Header) -> str | None:
     return None
 
 
-def parse_header(buffer: Buffer, offset: int, what: str) -> Header:
-    """Returns the header at `offset`, checked. `what` names the source in errors."""
+def parse_header(buffer: Buffer, offset: int, label: str) -> Header:
+    """Returns the header at `offset`, checked. `label` names the source in errors."""
     room = len(buffer) - offset
     if room < HEADER.itemsize:
-        raise ProtocolError(f"{what}: {room} bytes are too short for a header of {HEADER.itemsize}; is it a state matrix?")
+        raise ProtocolError(f"{label}: {room} bytes are too short for a header of {HEADER.itemsize}; is it a state matrix?")
     raw = np.frombuffer(bytes(buffer[offset : offset + HEADER.itemsize]), dtype=HEADER)[0]
     magic, major, minor = bytes(raw["magic"]), int(raw["version_major"]), int(raw["version_minor"])
     if magic != MAGIC:
-        raise ProtocolError(f"{what}: magic {magic!r} is not {MAGIC!r}; is it a state matrix, and has qmon said ready?")
+        raise ProtocolError(f"{label}: magic {magic!r} is not {MAGIC!r}; is it a state matrix, and has qmon said ready?")
     if major != VERSION_MAJOR:
-        raise ProtocolError(f"{what}: version {major}.{minor}, but this reader knows {VERSION_MAJOR}.x; use parts of one release")
+        raise ProtocolError(
+            f"{label}: version {major}.{minor}, but this reader knows {VERSION_MAJOR}.x; use parts of one release"
+        )
     if raw["header_len"] < HEADER.itemsize:
-        raise ProtocolError(f"{what}: header_len is {raw['header_len']}, less than {HEADER.itemsize}; it is damaged")
+        raise ProtocolError(f"{label}: header_len is {raw['header_len']}, less than {HEADER.itemsize}; it is damaged")
     header = Header(*(int(raw[name]) for name in Header.__dataclass_fields__))
     fault = _fault(header)
     if fault:
-        raise ProtocolError(f"{what}: {fault} cannot be in {header.total_len} bytes; it is damaged")
+        raise ProtocolError(f"{label}: {fault} cannot be in {header.total_len} bytes; it is damaged")
     return header
 
 
-def parse_names(buffer: Buffer, offset: int, count: int, what: str) -> tuple[str, ...]:
+def parse_names(buffer: Buffer, offset: int, count: int, label: str) -> tuple[str, ...]:
     """Returns `count` NUL-padded names."""
     raw = bytes(buffer[offset : offset + count * NAME_LEN])
     fields = [raw[i : i + NAME_LEN].split(b"\0", 1)[0] for i in range(0, len(raw), NAME_LEN)]
     try:
         return tuple(field.decode("ascii") for field in fields)
     except UnicodeDecodeError as error:
-        raise ProtocolError(f"{what}: a name is not ASCII: {error.object!r}; it is damaged") from None
+        raise ProtocolError(f"{label}: a name is not ASCII: {error.object!r}; it is damaged") from None
 
 
-def _check_cells(header: Header, room: int, what: str) -> None:
+def _check_cells(header: Header, room: int, label: str) -> None:
     """Checks the parts that only the shared region has."""
     ends = {
         "off_cells": header.off_cells + header.rows * header.cols * 8,
         "off_activity": header.off_activity + header.rows * 8,
     }
     if header.total_len > room:
-        raise ProtocolError(f"{what}: total_len is {header.total_len}, but only {room} bytes are there; was it cut off?")
+        raise ProtocolError(f"{label}: total_len is {header.total_len}, but only {room} bytes are there; was it cut off?")
     if header.flow_rows:
         ends["off_flows"] = header.off_flows + header.flow_rows * FLOW.itemsize
     if header.command_rows:
@@ -243,7 +245,7 @@ def _check_cells(header: Header, room: int, what: str) -> None:
     for name, end in ends.items():
         offset = getattr(header, name)
         if offset < HEADER.itemsize or offset % 8 or end > header.total_len:
-            raise ProtocolError(f"{what}: {name} is {offset}, which cannot be in {header.total_len} bytes; it is damaged")
+            raise ProtocolError(f"{label}: {name} is {offset}, which cannot be in {header.total_len} bytes; it is damaged")
 
 
 class Commands:
@@ -287,8 +289,8 @@ class Commands:
         # An odd number: an agent began a command and died before it was finished. This one takes its place.
         number = int(self._seq[0]) // 2 * 2 % LAST_COMMAND
         self._seq[0] = number + 1
-        for place, to, _ in self._blocks:
-            values = wanted[place] if to.ndim == 1 else wanted[place].reshape(to.shape)
+        for span, to, _ in self._blocks:
+            values = wanted[span] if to.ndim == 1 else wanted[span].reshape(to.shape)
             np.minimum(np.fmax(values, 0), MOST, out=to, casting="unsafe")
         self._seq[0] = number + 2
         return number + 2
@@ -333,15 +335,15 @@ Values = npt.NDArray[np.uint64]
 
 def _blocks(rows: npt.NDArray[np.void], counts: list[int]) -> Iterator[tuple[slice, Values, Values]]:
     """Yields neighbouring rows with equally many values: their place among all values, and their values wanted and in force."""
-    first, place = 0, 0
+    first, offset = 0, 0
     for end in range(1, len(counts) + 1):
         if end < len(counts) and counts[end] == counts[first]:
             continue
         values = counts[first]
         size = (end - first) * values
         columns = 0 if values == 1 else slice(values)  # a column is one array, and faster
-        yield slice(place, place + size), rows["wanted"][first:end, columns], rows["in_force"][first:end, columns]
-        first, place = end, place + size
+        yield slice(offset, offset + size), rows["wanted"][first:end, columns], rows["in_force"][first:end, columns]
+        first, offset = end, offset + size
 
 
 def _joined(blocks: list[Values]) -> Values:
@@ -394,10 +396,10 @@ class StateMatrix:
     @classmethod
     def over(cls, buffer: Buffer, *, what: str = "state matrix") -> StateMatrix:
         """Uses memory that is already mapped. The code that mapped it unmaps it. Commands can be sent if it is writable."""
-        made = cls.__new__(cls)
-        made._map = None
-        made._view(buffer, 0, len(buffer), what)
-        return made
+        matrix = cls.__new__(cls)
+        matrix._map = None
+        matrix._view(buffer, 0, len(buffer), what)
+        return matrix
 
     @classmethod
     def attach(cls, path: str | Path, *, writable: bool = False) -> StateMatrix:
@@ -411,13 +413,13 @@ class StateMatrix:
         finally:
             os.close(fd)
 
-    def _view(self, region: Buffer, base: int, room: int, what: str) -> None:
-        self._what = what
+    def _view(self, region: Buffer, base: int, room: int, label: str) -> None:
+        self._what = label
         self._open = True
-        header = parse_header(region, base, what)
-        _check_cells(header, room, what)
-        self.rows = parse_names(region, base + header.off_row_names, header.rows, what)
-        self.columns = parse_names(region, base + header.off_col_names, header.cols, what)
+        header = parse_header(region, base, label)
+        _check_cells(header, room, label)
+        self.rows = parse_names(region, base + header.off_row_names, header.rows, label)
+        self.columns = parse_names(region, base + header.off_col_names, header.cols, label)
         self.interval_ns, self.writer_pid = header.interval_ns, header.writer_pid
 
         def part(dtype: npt.DTypeLike, count: int, offset: int) -> npt.NDArray[Any]:

@@ -62,8 +62,8 @@ class TraceFile:
         at_once = max(1, cells // max(1, len(self.rows)))
         with self.path.open("rb") as file:
             file.seek(self._begin)
-            for done in range(0, self.sweeps, at_once):
-                read = np.fromfile(file, self.record, min(at_once, self.sweeps - done))
+            for first_sweep in range(0, self.sweeps, at_once):
+                read = np.fromfile(file, self.record, min(at_once, self.sweeps - first_sweep))
                 yield self.trace(read)
 
     def trace(self, sweeps: npt.NDArray[np.void]) -> QueueTrace:
@@ -90,11 +90,9 @@ def _names_end(header: Header) -> int:
 
 def read_trace(path: str | Path) -> QueueTrace:
     """Maps a trace file."""
-    found = open_trace(path)
-    sweeps = (
-        np.frombuffer(_map(found.path), found.record, found.sweeps, found._begin) if found.sweeps else np.empty(0, found.record)
-    )
-    return found.trace(sweeps)
+    file = open_trace(path)
+    sweeps = np.frombuffer(_map(file.path), file.record, file.sweeps, file._begin) if file.sweeps else np.empty(0, file.record)
+    return file.trace(sweeps)
 
 
 def open_trace(path: str | Path) -> TraceFile:
@@ -106,8 +104,8 @@ def open_trace(path: str | Path) -> TraceFile:
         raise ProtocolError(f"{path}: off_cells {header.off_cells} cannot be in {len(buffer)} bytes; it is damaged")
     rows = parse_names(buffer, header.off_row_names, header.rows, str(path))
     columns = parse_names(buffer, header.off_col_names, header.cols, str(path))
-    found = TraceFile(path, rows, columns, header.interval_ns, header.t0_ns, 0, header.off_cells)
-    count, rest = divmod(len(buffer) - header.off_cells, found.record.itemsize)
+    file = TraceFile(path, rows, columns, header.interval_ns, header.t0_ns, 0, header.off_cells)
+    count, rest = divmod(len(buffer) - header.off_cells, file.record.itemsize)
     if rest:
-        raise ProtocolError(f"{path}: {rest} bytes are left over after {count} sweeps of {found.record.itemsize}; it was cut off")
-    return replace(found, sweeps=count)
+        raise ProtocolError(f"{path}: {rest} bytes are left over after {count} sweeps of {file.record.itemsize}; it was cut off")
+    return replace(file, sweeps=count)

@@ -29,11 +29,11 @@ OUT = Path("results/bench")
 
 def run(name: str) -> tuple[int, str]:
     """Runs a bench. Returns its exit status, and in words how its checks ended."""
-    kept = OUT / f"{name}.json"
-    status = subprocess.run(dcgym("bench", name, *([] if name == COMPARE else ["--json", str(kept)]))).returncode
-    if name == COMPARE or not kept.is_file():
+    report = OUT / f"{name}.json"
+    status = subprocess.run(dcgym("bench", name, *([] if name == COMPARE else ["--json", str(report)]))).returncode
+    if name == COMPARE or not report.is_file():
         return status, "-"
-    checks = json.loads(kept.read_text())["checks"]
+    checks = json.loads(report.read_text())["checks"]
     ends = Counter("skipped" if check["skipped"] else "passed" if check["ok"] else "failed" for check in checks)
     return status, ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
 

@@ -39,8 +39,8 @@ def main() -> None:
     for report in reports:
         suite = ElementTree.parse(report).getroot().find("testsuite")
         assert suite is not None, f"{report.name} has no testsuite"
-        found = {name: int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")}
-        console.print(f"{report.stem}: {', '.join(f'{count} {name}' for name, count in found.items())} in {suite.get('time')} s")
+        counts = {name: int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")}
+        console.print(f"{report.stem}: {', '.join(f'{count} {name}' for name, count in counts.items())} in {suite.get('time')} s")
 
 
 def _ran(report: Path) -> Iterator[str]:
@@ -56,13 +56,13 @@ def _name(case: ElementTree.Element) -> str:
 
 def _skips(reports: list[Path]) -> dict[str, str]:
     """Returns for each skipped test the reason."""
-    found = {}
+    reasons = {}
     for report in reports:
         for case in ElementTree.parse(report).iter("testcase"):
             reason = case.find("skipped")
             if reason is not None:
-                found[_name(case)] = str(reason.get("message"))
-    return found
+                reasons[_name(case)] = str(reason.get("message"))
+    return reasons
 
 
 if __name__ == "__main__":

@@ -29,12 +29,12 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value for name, value in attrs if value is not None}
-        self.anchors |= {found[name] for name in ("id", "name") if name in found}
-        if tag == "a" and "href" in found:
-            self.links.append(found["href"])
-        elif tag in LOADED and LOADED[tag] in found:
-            self.loads.append(found[LOADED[tag]])
+        attributes = {name: value for name, value in attrs if value is not None}
+        self.anchors |= {attributes[name] for name in ("id", "name") if name in attributes}
+        if tag == "a" and "href" in attributes:
+            self.links.append(attributes["href"])
+        elif tag in LOADED and LOADED[tag] in attributes:
+            self.loads.append(attributes[LOADED[tag]])
 
 
 def faults(site: Path) -> Iterator[tuple[str, str]]:
@@ -65,10 +65,10 @@ def main() -> int:
     if not (site / "index.html").is_file():
         print(f"{site}: no index.html: build the documentation first (make docs)", file=sys.stderr)
         return 2
-    found = list(faults(site))
-    for page, fault in found:
+    page_faults = list(faults(site))
+    for page, fault in page_faults:
         print(f"{page}: {fault}", file=sys.stderr)
-    return 1 if found else 0
+    return 1 if page_faults else 0
 
 
 if __name__ == "__main__":

@@ -62,22 +62,22 @@ class Picture:
 
 def pictures() -> dict[str, Picture]:
     """Returns the pictures of all pages: below a block of two commands, a sweep and its plot, a page shows the picture."""
-    found = {}
+    by_name = {}
     for page in sorted(LABS.glob("*.md")):
         for commands, name in BLOCK.findall(page.read_text()):
             sweep, plot = (tuple(shlex.split(line)[1:]) for line in commands.splitlines())
             assert sweep[0] == "sweep" and plot[0] == "plot" and plot[1] == sweep[sweep.index("--out") + 1], f"{page}: {name}"
-            found[name] = Picture(name, sweep, plot)
-    return found
+            by_name[name] = Picture(name, sweep, plot)
+    return by_name
 
 
 def run(picture: Picture, folder: Path, *, ends: bool = False) -> tuple[Sheet, dict[str, Any]]:
     """Runs the sweep in a folder, or only its first and its last run (`ends`). Returns what the plot shows, and the
     environment of the runs."""
     out = folder / picture.name
-    asked = grid.load(ROOT / picture.sweep[1], Picture.option(picture.sweep, "--set"))
-    points = (asked.points[0], asked.points[-1]) if ends else asked.points
-    run_grid(replace(asked, points=points), out, local(1 if ends else cpus()), Quiet())
+    full_grid = grid.load(ROOT / picture.sweep[1], Picture.option(picture.sweep, "--set"))
+    points = (full_grid.points[0], full_grid.points[-1]) if ends else full_grid.points
+    run_grid(replace(full_grid, points=points), out, local(1 if ends else cpus()), Quiet())
     return sheet_of(picture, out), dict(load_result(next(curves_of(out))).manifest["environment"])
 
 
@@ -96,33 +96,33 @@ def sheet_of(picture: Picture, out: Path) -> Sheet:
 
 def plain(sheet: Sheet) -> dict[str, Any]:
     """Returns the sheet as values of JSON."""
-    told: dict[str, Any] = json.loads(json.dumps(asdict(sheet)))
-    return told
+    record: dict[str, Any] = json.loads(json.dumps(asdict(sheet)))
+    return record
 
 
-def from_plain(told: Mapping[str, Any]) -> Sheet:
+def from_plain(record: Mapping[str, Any]) -> Sheet:
     panels = {
         metric: [
-            Curve(line["name"], tuple(CurvePoint(**each | {"values": tuple(each["values"])}) for each in line["points"]))
+            Curve(line["name"], tuple(CurvePoint(**point | {"values": tuple(point["values"])}) for point in line["points"]))
             for line in lines
         ]
-        for metric, lines in told["panels"].items()
+        for metric, lines in record["panels"].items()
     }
-    return Sheet(told["title"], panels, Axis(**told["axis"]), told["by_key"], told["caption"])
+    return Sheet(record["title"], panels, Axis(**record["axis"]), record["by_key"], record["caption"])
 
 
 def fingerprint_of(figure: Figure) -> str:
     """Returns a hash over what a figure says: texts, lines and markers with their places and colours, scales and limits."""
-    told: list[Any] = [[text.get_text() for text in figure.texts], figure.get_supxlabel()]
+    content: list[Any] = [[text.get_text() for text in figure.texts], figure.get_supxlabel()]
     for legend in figure.legends:
-        told.append([legend.get_title().get_text(), *(text.get_text() for text in legend.get_texts())])
-        told.append([_look(handle) for handle in legend.get_lines()])
+        content.append([legend.get_title().get_text(), *(text.get_text() for text in legend.get_texts())])
+        content.append([_look(handle) for handle in legend.get_lines()])
     for ax in figure.axes:
-        told.append([ax.get_title(loc="left"), ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale(), ax.get_yscale()])
-        told.append([_rounded(ax.get_ylim()), [label.get_text() for label in ax.get_xticklabels() if label.get_visible()]])
+        content.append([ax.get_title(loc="left"), ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale(), ax.get_yscale()])
+        content.append([_rounded(ax.get_ylim()), [label.get_text() for label in ax.get_xticklabels() if label.get_visible()]])
         for line in ax.lines:
-            told.append([*_look(line), _rounded(line.get_xdata()), _rounded(line.get_ydata())])
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+            content.append([*_look(line), _rounded(line.get_xdata()), _rounded(line.get_ydata())])
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 def _look(line: Line2D) -> list[str]:
@@ -144,8 +144,8 @@ def mark_of(figure: Figure) -> str:
 
 def kept() -> dict[str, Any]:
     """Returns the kept record of each picture: commands, environment, and what the picture shows."""
-    found: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
-    return found
+    records: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
+    return records
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -81,11 +81,11 @@ def main() -> int:
         folder = Path(name)
         folder.chmod(0o755)
         tree = record(folder, progress)
-        kept = hot(tree)
-        if not kept:
+        objects = hot(tree)
+        if not objects:
             raise KernelError(f"the runs left no counts in {tree}: no lab could write there")
-        profile.ARCHIVE.write_bytes(pack(tree, kept))
-    print(f"{profile.ARCHIVE}: {len(kept)} objects, {profile.ARCHIVE.stat().st_size:,} bytes")
+        profile.ARCHIVE.write_bytes(pack(tree, objects))
+    print(f"{profile.ARCHIVE}: {len(objects)} objects, {profile.ARCHIVE.stat().st_size:,} bytes")
     return 0
 
 
@@ -116,10 +116,10 @@ def stand_in(cache: Path, linux: Path) -> Path:
     for path in cache_dir().iterdir():
         if path.name != "kernel":
             (cache / path.name).symlink_to(path)
-    place = cache / "kernel" / built.key
-    shutil.copytree(built.folder, place)
-    shutil.copyfile(linux, place / "linux")
-    (place / "manifest.json").write_text(json.dumps({**built.manifest, "linux_sha256": sha256_of(linux)}))
+    folder = cache / "kernel" / built.key
+    shutil.copytree(built.folder, folder)
+    shutil.copyfile(linux, folder / "linux")
+    (folder / "manifest.json").write_text(json.dumps({**built.manifest, "linux_sha256": sha256_of(linux)}))
     return cache
 
 

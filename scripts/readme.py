@@ -20,7 +20,7 @@ def main() -> None:
     text = re.sub(r"(In dc-gym )\S+( the demo's)", rf"\g<1>{manifest['dcgym']}\g<2>", text)
     text = re.sub(r"(has the digest\n\n)    \S+", rf"\g<1>    {manifest['digest']}", text)
     pattern = r"(lists the same environment:\n\n)(    .*\n)+"
-    text = re.sub(pattern, lambda found: f"{found[1]}    fingerprint: {manifest['fingerprint']}\n{environment}\n", text)
+    text = re.sub(pattern, lambda match: f"{match[1]}    fingerprint: {manifest['fingerprint']}\n{environment}\n", text)
     (ROOT / "README.md").write_text(text)
     tutorial = ROOT / "docs" / "tutorial.md"  # its first run is the demo's
     tutorial.write_text(re.sub(r"(digest +)[0-9a-f]{64}", rf"\g<1>{manifest['digest']}", tutorial.read_text()))

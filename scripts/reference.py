@@ -60,7 +60,7 @@ def main(argv: list[str], docs: Path = DOCS) -> int:
     write_them, faults = parser.parse_args(argv).write, list[str]()
     for page in sorted(docs.rglob("*.md")):
         old = page.read_text(encoding="utf-8")
-        new, names = REGION.sub(_renewed, old), [found[0] for found in REGION.findall(old)]
+        new, names = REGION.sub(_renewed, old), [groups[0] for groups in REGION.findall(old)]
         faults += [f"{page.name}: nothing generates {name!r}" for name in names if name not in (*REGIONS, *MEASURED)]
         if write_them:
             page.write_text(new, encoding="utf-8")
@@ -81,8 +81,8 @@ def _schema_faults(path: Path, write_it: bool) -> list[str]:
     return []
 
 
-def _renewed(found: re.Match[str]) -> str:
-    name, mark, old = found.groups()
+def _renewed(match: re.Match[str]) -> str:
+    name, mark, old = match.groups()
     return f"{name}{mark}{_text_of(name) if name in REGIONS else old}"
 
 
@@ -97,8 +97,8 @@ def code(*words: str) -> str:
 def keys() -> Iterator[str]:
     """Yields the keys of a spec: a heading and a table for each section."""
     for section, cls in SECTIONS.items():
-        what = (cls.__doc__ or "").partition("\n")[0].partition(": ")[2]
-        yield from (f"### `[{section}]`" if section else "### The top of the file", f"{what[:1].upper()}{what[1:]}", "")
+        summary = (cls.__doc__ or "").partition("\n")[0].partition(": ")[2]
+        yield from (f"### `[{section}]`" if section else "### The top of the file", f"{summary[:1].upper()}{summary[1:]}", "")
         yield from _keys_of(cls, f"{section}." if section else "")
         yield ""
         for holder in own_fields(cls):
@@ -109,8 +109,8 @@ def _keys_of_kinds(section: str, registry: Any) -> Iterator[str]:
     """Yields the keys that kinds declare, a row for each key. Where kinds differ, `dcgym list KIND` says how."""
     forms: dict[str, list[Any]] = {}
     for _, declared in registry.keys_by_kind():
-        for name, each in declared.items():
-            forms.setdefault(name, []).append(each)
+        for name, declaration in declared.items():
+            forms.setdefault(name, []).append(declaration)
     if not forms:
         return
     yield from (f"Keys of a {registry.key.rpartition('.')[2]}:", "")
@@ -119,43 +119,43 @@ def _keys_of_kinds(section: str, registry: Any) -> Iterator[str]:
 
 
 def _keys_of(cls: type, prefix: str = "") -> Iterator[str]:
-    return (_row(prefix + name, [each]) for name, each in fields_by_key(cls).items())
+    return (_row(prefix + name, [declaration]) for name, declaration in fields_by_key(cls).items())
 
 
 def _row(name: str, forms: list[Any]) -> str:
     """Returns a key, its default or what it takes, and its meaning. `forms` are its declarations by different kinds."""
-    told = dict.fromkeys(short(each.metadata["help"], bool(each.metadata["names"])) for each in forms)
-    return f"- {code(name)} ({value_of(forms)}): {'; '.join(told)}"
+    meanings = dict.fromkeys(short(form.metadata["help"], bool(form.metadata["names"])) for form in forms)
+    return f"- {code(name)} ({value_of(forms)}): {'; '.join(meanings)}"
 
 
-def short(told: str, named: bool = False) -> str:
+def short(text: str, named: bool = False) -> str:
     """Returns the first clause of a text, with the first link of the rest if it has none.
 
     `named`: the text of a key with names. What the names mean, behind a colon, goes, unless the text begins with a name.
     Of other texts, asides in parentheses that have more than three words and no link go, too.
     """
-    begins = told.startswith("`")
-    first = _clause(told, (".",) if named and begins else (";", "."))
+    begins = text.startswith("`")
+    first = _clause(text, (".",) if named and begins else (";", "."))
     if named and not begins and len((before := _clause(first, (":",))).split()) > 3:
         first = before
     if not named:
-        first = ASIDE.sub(lambda found: found[0] if len(found[1].split()) <= 3 else "", first)
+        first = ASIDE.sub(lambda match: match[0] if len(match[1].split()) <= 3 else "", first)
         first = first if begins else REMARK.split(first)[0]
-    link = LINK.search(told[len(first) :])
+    link = LINK.search(text[len(first) :])
     return f"{first} ({link[0]})" if link and not LINK.search(first) else first
 
 
 def _clause(text: str, ends: tuple[str, ...]) -> str:
     """Returns a text up to the first of these marks before a blank, outside of parentheses and code; "; or" ends no clause."""
     depth, inside = 0, False
-    for place, letter in enumerate(text):
+    for index, letter in enumerate(text):
         if letter == "`":
             inside = not inside
         elif not inside:
             depth += (letter in "([") - (letter in ")]")
-            ends_here = letter in ends and text[place + 1 : place + 2] == " " and text[place - 1] not in " ."
-            if not depth and ends_here and text[place + 2 : place + 4] != "or":
-                return text[:place]
+            ends_here = letter in ends and text[index + 1 : index + 2] == " " and text[index - 1] not in " ."
+            if not depth and ends_here and text[index + 2 : index + 4] != "or":
+                return text[:index]
     return text
 
 
@@ -196,15 +196,15 @@ def _ordered(kinds: Mapping[str, Entry], families: Iterable[Any]) -> list[tuple[
 
 def _preset(name: str) -> tuple[str, ...]:
     spec = presets.PRESETS[name]
-    given = dict(spec.shape)
+    values = dict(spec.shape)
     shape = [
-        f"{key} {given[key]}"
-        for key, each in presets.TOPOLOGIES[spec.kind or ""].declared.items()
-        if key in given and each.metadata["kind"] is COUNT
+        f"{key} {values[key]}"
+        for key, declaration in presets.TOPOLOGIES[spec.kind or ""].declared.items()
+        if key in values and declaration.metadata["kind"] is COUNT
     ]
     cables = f"{format_rate(spec.rate_bps or 0)}, {format_time(spec.delay_ns or 0)}"
     for rule in spec.links or ():
-        cables += f"; {'-'.join(rule.between)} {format_rate(given['uplink_rate'])}, {format_time(rule.delay_ns or 0)}"
+        cables += f"; {'-'.join(rule.between)} {format_rate(values['uplink_rate'])}, {format_time(rule.delay_ns or 0)}"
     buffer, k, hosts = spec.buffer_bytes or 0, dict(spec.thresholds)["k_bytes"], len(presets.build(spec).hosts)
     threshold = f"{k // FRAME_BYTES}p" if isinstance(k, int) else write(k)
     origin = _clause(presets.ORIGINS[name], (".", ";", ":"))
@@ -228,12 +228,12 @@ def workloads() -> Iterator[str]:
 
 
 def nic_algorithms() -> Iterator[str]:
-    found = [each for name in controllers.names() if (each := controllers.find(name)) and each.nic]
-    return table(("algorithm", "from", "reads"), ((code(each.name), each.source, each.reads) for each in found))
+    algos = [algo for name in controllers.names() if (algo := controllers.find(name)) and algo.nic]
+    return table(("algorithm", "from", "reads"), ((code(algo.name), algo.source, algo.reads) for algo in algos))
 
 
 def rewards() -> Iterator[str]:
-    rows = ((code(each.name), f"{'cost: ' if each.cost else ''}{each.formula}") for each in reward.rewards())
+    rows = ((code(kind.name), f"{'cost: ' if kind.cost else ''}{kind.formula}") for kind in reward.rewards())
     return table(("reward", "what it is"), rows)
 
 
@@ -260,26 +260,26 @@ def mixes() -> Iterator[str]:
 
 def columns(file: str) -> Iterator[str]:
     """Yields the columns of a result's table, or the keys of a JSON file, in short."""
-    return (f"- {code(name)}: {short(told)}" for name, told in columns_of(file))
+    return (f"- {code(name)}: {short(meaning)}" for name, meaning in columns_of(file))
 
 
 def metrics() -> Iterator[str]:
-    return (f"- {code(*each.titles)}: {short(each.formula)}" for each in FORMULAS)
+    return (f"- {code(*metric.titles)}: {short(metric.formula)}" for metric in FORMULAS)
 
 
 def layers() -> Iterator[str]:
     """Yields the folders from the highest to the lowest, as pyproject.toml's contracts have them. Siblings share a number."""
     linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    inside = {each["containers"][0]: each["layers"] for each in linter["contracts"] if each["type"] == "layers"}
+    inside = {contract["containers"][0]: contract["layers"] for contract in linter["contracts"] if contract["type"] == "layers"}
     yield "```"
     for number, row in enumerate(inside["dc_gym"], 1):
-        for place, room in enumerate(row.split(" | ")):
+        for position, room in enumerate(row.split(" | ")):
             folder = ROOT / "dc_gym" / room
             file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
-            said = (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n\n")[0].replace("\n", " ")
-            yield f"{'' if place else number:>2} {room:10} {said}"
+            summary = (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n\n")[0].replace("\n", " ")
+            yield f"{'' if position else number:>2} {room:10} {summary}"
             if below := inside.get(f"dc_gym.{room}"):
-                yield f"{'':13} order: {' > '.join(each.replace(' | ', ', ') for each in below)}"
+                yield f"{'':13} order: {' > '.join(siblings.replace(' | ', ', ') for siblings in below)}"
     yield "```"
 
 

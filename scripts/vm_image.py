@@ -75,12 +75,12 @@ def disk_size(text: str) -> int:
     return size_bytes >> 20 << 20
 
 
-def find_wheel(given: Path | None) -> Path:
+def find_wheel(path: Path | None) -> Path:
     """Returns the wheel to install: the one that is given, or the only one in dist/."""
-    found = [given] if given is not None else sorted((ROOT / "dist").glob("dc_gym-*-manylinux_*.whl"))
-    if len(found) != 1:
-        raise UsageError(f"dist/ has {len(found)} wheels of dc-gym: run `make wheel`, or give --wheel FILE")
-    wheel = found[0]
+    wheels = [path] if path is not None else sorted((ROOT / "dist").glob("dc_gym-*-manylinux_*.whl"))
+    if len(wheels) != 1:
+        raise UsageError(f"dist/ has {len(wheels)} wheels of dc-gym: run `make wheel`, or give --wheel FILE")
+    wheel = wheels[0]
     if not wheel.is_file() or not wheel.name.startswith("dc_gym-") or wheel.suffix != ".whl":
         raise UsageError(f"--wheel {wheel}: not a wheel of dc-gym; `make wheel` writes one into dist/")
     return wheel.absolute()
@@ -92,12 +92,12 @@ def check_machine(out: Path) -> None:
     missing += [] if vm_disk.GRUB.is_dir() else ["grub-pc-bin"]
     if missing:
         raise UsageError(f"programs are missing: apt-get install --no-install-recommends {' '.join(missing)}")
-    place = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
-    if not place.is_dir():
-        raise UsageError(f"{place} is not a folder: give another DIR")
-    if (free_bytes := shutil.disk_usage(place).free) < WORK_BYTES:
+    folder = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder: give another DIR")
+    if (free_bytes := shutil.disk_usage(folder).free) < WORK_BYTES:
         raise UsageError(
-            f"{place} has {free_bytes / 1e9:.1f} GB free, and a build needs {WORK_BYTES / 1e9:.1f}: give another DIR"
+            f"{folder} has {free_bytes / 1e9:.1f} GB free, and a build needs {WORK_BYTES / 1e9:.1f}: give another DIR"
         )
 
 
@@ -111,26 +111,26 @@ def build(wheel: Path, out: Path, size_bytes: int) -> None:
         vm_root.write(wheel, root, _empty(work / "root"), epoch, progress)
         progress.phase("image: make the disk")
         vm_disk.write(root, raw, size_bytes, _empty(work / "disk"), epoch)
-        made = _pack(raw, size_bytes, work, epoch, progress)
+        files = _pack(raw, size_bytes, work, epoch, progress)
         sums = work / SUMS
-        sums.write_text(checksums(made))
+        sums.write_text(checksums(files))
         progress.phase("done")
-        for path in (*made, sums):
+        for path in (*files, sums):
             path.replace(out / path.name)
-    for name in (*(path.name for path in made), SUMS):
+    for name in (*(path.name for path in files), SUMS):
         print(f"{(out / name).stat().st_size / 1e6:8.1f} MB  {out / name}")
 
 
 def build_time() -> int:
     """Returns SOURCE_DATE_EPOCH, in seconds, or the time of the checkout's last commit, or else the time now."""
-    given = os.environ.get("SOURCE_DATE_EPOCH")
-    if given is not None:
-        if not given.isdecimal():
-            raise UsageError(f"SOURCE_DATE_EPOCH={given}: it must be a number of seconds since 1970")
-        return int(given)
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    if epoch is not None:
+        if not epoch.isdecimal():
+            raise UsageError(f"SOURCE_DATE_EPOCH={epoch}: it must be a number of seconds since 1970")
+        return int(epoch)
     argv = ["git", "-c", "safe.directory=*", "-c", "log.showSignature=false", "log", "-1", "--format=%ct"]  # runs no program
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
-    return int(done.stdout) if done.returncode == 0 else int(time.time())
+    process = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+    return int(process.stdout) if process.returncode == 0 else int(time.time())
 
 
 def checksums(files: Sequence[Path]) -> str:

@@ -33,7 +33,7 @@ class Machine:
 
 def description(machine: Machine, disk: str, file_bytes: int) -> str:
     """Returns the OVF of a machine whose disk is the file `disk`, of `file_bytes`."""
-    items = "".join(_item(each) for each in _hardware(machine))
+    items = "".join(_item(device) for device in _hardware(machine))
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <Envelope ovf:version="1.0" xml:lang="en-US" xmlns="http://schemas.dmtf.org/ovf/envelope/1"
   xmlns:ovf="http://schemas.dmtf.org/ovf/envelope/1" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"

@@ -59,10 +59,10 @@ def main(out: Path, with_source: bool) -> None:
         archives = [_collect_source(sdist, wheel, Path(work), progress)] if with_source else []
         for old in out.glob("dc_gym-*"):
             old.unlink()
-        made = [path.rename(out / path.name) for path in (sdist, wheel, *archives)]
+        files = [path.rename(out / path.name) for path in (sdist, wheel, *archives)]
     sums = out / "SHA256SUMS"
-    sums.write_text("".join(f"{_sha256(path)}  {path.name}\n" for path in made))
-    for path in (*made, sums):
+    sums.write_text("".join(f"{_sha256(path)}  {path.name}\n" for path in files))
+    for path in (*files, sums):
         print(f"{path.stat().st_size / 1e6:8.1f} MB  {path}")
 
 
@@ -70,8 +70,8 @@ def _build_package(tree: Path, out: Path, *options: str) -> Path:
     """Runs the build backend on a tree, with the packages of this Python; returns the file that it makes in `out`."""
     before = set(out.iterdir())
     run(python("-m", "build", "--no-isolation", "--outdir", str(out), *options, str(tree)), TestbedError)
-    (made,) = set(out.iterdir()) - before
-    return made
+    (package,) = set(out.iterdir()) - before
+    return package
 
 
 def _build_wheel(sdist: Path, work: Path, progress: Progress) -> Path:
@@ -97,8 +97,8 @@ def _copy_bundle(bundle: Path, progress: Progress) -> None:
     identity = kernel.manifest["source"]["identity"]
     tests = selftests.ensure(identity, kernel.version, progress).folder
     switch = openvswitch.ensure(progress).folder
-    for folder, place in ((kernel.folder, "kernel"), (tests, "selftests")):
-        shutil.copytree(folder, bundle / place / folder.name)
+    for folder, part in ((kernel.folder, "kernel"), (tests, "selftests")):
+        shutil.copytree(folder, bundle / part / folder.name)
     shutil.copytree(switch, bundle / "openvswitch")
 
 
@@ -106,8 +106,8 @@ def _check_static(path: Path) -> None:
     """Raises TestbedError if a program needs a loader or a shared library of the machine."""
     if path.suffix in (".o", ".native", ".sha256") or path.name == contents.SUMS:
         return
-    said = run(["readelf", "--program-headers", "--dynamic", str(path)], TestbedError)
-    if "INTERP" in said or "(NEEDED)" in said:
+    listing = run(["readelf", "--program-headers", "--dynamic", str(path)], TestbedError)
+    if "INTERP" in listing or "(NEEDED)" in listing:
         raise TestbedError(f"{path.name} is not linked statically: it would not run on another distribution")
 
 
@@ -144,11 +144,11 @@ def _fetch_libraries(folder: Path) -> list[str]:
     remedy = "upgrade the packages of scripts/packages.sh and run `dcgym clean --cache`"
     binaries = Apt(cache_dir() / "apt" / "system", None, remedy)
     binaries.update()
-    wanted = {*_linked(), *_bundled(binaries)}
+    packages = {*_linked(), *_bundled(binaries)}
     apt = Apt(cache_dir() / "apt" / "source", binaries.deb_src_lines(), remedy)
     apt.update()
     missing = []
-    for package, version in sorted(wanted):
+    for package, version in sorted(packages):
         if package not in PERMISSIVE:
             try:
                 apt.download_source(package, version, folder)

@@ -62,8 +62,8 @@ def compiled(compiler: str, name: str, sources: tuple[str, ...], sanitizers: str
     out = folder / name
     argv = [compiler, *FLAGS, f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-o", str(out)]
     argv += [f"tests/c/{name}.c", *sources, *libraries]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    child = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+    assert child.returncode == 0, child.stderr
     return out
 
 
@@ -80,12 +80,12 @@ def _ports(folder: Path, graph: Graph) -> bytes:
 
 
 def _flows() -> bytes:
-    asked = [
+    requests = [
         FlowRequest("h1", "h3", 5001, size_bytes=9, opens=(0, 1)),
         FlowRequest("h3", "h1", 5001, 7, gate=1, length_ns=5, transport="udp", rate_bps=8, gaps="uniform"),
         FlowRequest("h2", "h3", 5001, gate=0, stop_ns=30),
     ]
-    return _tables(*inputs.flow_tables(make_schedule(asked, GRAPH, route(GRAPH, 1), "dctcp", 1)))
+    return _tables(*inputs.flow_tables(make_schedule(requests, GRAPH, route(GRAPH, 1), "dctcp", 1)))
 
 
 def _nics() -> bytes:
@@ -104,21 +104,21 @@ def _nics() -> bytes:
         "inflight_bytes": 9000,
     }
     capped = flow | {"flow": 2, "total_bytes": 100_001, "tcp_src_port": 1, "tcp_dst_port": 2}
-    told = {name: 1 for name in inputs.NIC_SETTINGS.dtype.names or () if name not in ("parameter", "int_rate", "caps")}
-    settings = inputs.settings_table(told, (1, 2), table_of((10**10, 10**11)))
+    values = {name: 1 for name in inputs.NIC_SETTINGS.dtype.names or () if name not in ("parameter", "int_rate", "caps")}
+    settings = inputs.settings_table(values, (1, 2), table_of((10**10, 10**11)))
     return _tables(inputs.nic_table(GRAPH), inputs.NIC_FLOW.table([flow, capped]), settings)
 
 
 def _actuators(name: str) -> bytes:
-    wanted = external(spec.from_dict({"name": "fuzz", **SPECS[f"dcgym/{name}-v0"]}, ROOT))
-    return _tables(*actuation.tables(Experiment.of(wanted)))
+    external_spec = external(spec.from_dict({"name": "fuzz", **SPECS[f"dcgym/{name}-v0"]}, ROOT))
+    return _tables(*actuation.tables(Experiment.of(external_spec)))
 
 
 def _events() -> bytes:
     link = (("cut", 1), ("rate_bps", 10**6), ("loss_ppb", 5))
     queue = (("limit_bytes", 9000), ("kmin_bytes", 3000), ("kmax_bytes", 6000), ("pmax_ppm", 10**5))
-    made = [Change(5, 0, "s1-eth3", link), Change(5, 0, "s2-eth3", link), Change(7, 1, "s1-eth1", queue)]
-    return _tables(*changes.tables(made, GRAPH))
+    port_changes = [Change(5, 0, "s1-eth3", link), Change(5, 0, "s2-eth3", link), Change(7, 1, "s1-eth1", queue)]
+    return _tables(*changes.tables(port_changes, GRAPH))
 
 
 def _attribute(kind: int, data: bytes) -> bytes:
@@ -136,15 +136,15 @@ def _qdisc(kind: str, handle: int, parent: int, extra: bytes = b"") -> bytes:
 
 def _dump() -> bytes:
     root = 2**32 - 1
-    done = struct.pack("=IHHIIi", 20, 3, 2, 1, 1, 0)
+    end_message = struct.pack("=IHHIIi", 20, 3, 2, 1, 1, 0)
     red = _qdisc("red", 2 << 16, (1 << 16) + 1, struct.pack("=4I", 0, 0, 0, 9))
-    told = tc.PORT_XSTATS.pack(*range(16), 2, 1) + struct.pack("=14Q", *range(14)) * 2
-    return _qdisc("tbf", 1 << 16, root) + red + _qdisc("port", 3 << 16, root, told) + done
+    statistics = tc.PORT_XSTATS.pack(*range(16), 2, 1) + struct.pack("=14Q", *range(14)) * 2
+    return _qdisc("tbf", 1 << 16, root) + red + _qdisc("port", 3 << 16, root, statistics) + end_message
 
 
 def _echoes() -> bytes:
     echoes = [struct.pack("=IHHIIQQQ", 0x54434344, 1, 2, host, 0, seq, 100, 50) for host, seq in ((0, 6), (1, 2), (1, 6))]
-    return b"".join(bytes([len(each), each[8]]) + each for each in echoes)
+    return b"".join(bytes([len(echo), echo[8]]) + echo for echo in echoes)
 
 
 def _boot_file() -> bytes:
@@ -157,7 +157,7 @@ def seeds(name: str, folder: Path) -> list[bytes]:
     return {
         "fuzz_nl": lambda: [_dump(), _dump()[16:]],
         "fuzz_ports": lambda: [_ports(folder, GRAPH), _ports(folder, CLASSES)],
-        "fuzz_actuators": lambda: [_actuators(each) for each in ("Dumbbell10m", "EcnDumbbell1g")],
+        "fuzz_actuators": lambda: [_actuators(preset) for preset in ("Dumbbell10m", "EcnDumbbell1g")],
         "fuzz_events": lambda: [_events()],
         "fuzz_nics": lambda: [_nics()],
         "fuzz_flow_table": lambda: [_flows()],
@@ -192,13 +192,13 @@ def fuzz(program: Path, valid: list[bytes], limit: str, folder: Path) -> Reached
     corpus.mkdir()
     for number, data in enumerate(valid):
         (corpus / str(number)).write_bytes(data)
-    done = subprocess.run([str(program), limit, "-seed=1", str(corpus)], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-4000:]
-    counts = re.search(r"^fuzz: (\d+) executions, (\d+) accepted, (\d+) rows$", done.stderr, re.MULTILINE)
-    edges = re.findall(r" cov: (\d+)", done.stderr)
-    every = re.search(r"Loaded \d+ modules\s+\((\d+) inline 8-bit counters\)", done.stderr)
-    assert counts and edges and every, done.stderr[-2000:]
-    return Reached(*(int(each) for each in counts.groups()), int(edges[-1]), int(every[1]))
+    child = subprocess.run([str(program), limit, "-seed=1", str(corpus)], cwd=folder, capture_output=True, text=True)
+    assert child.returncode == 0, child.stderr[-4000:]
+    counts = re.search(r"^fuzz: (\d+) executions, (\d+) accepted, (\d+) rows$", child.stderr, re.MULTILINE)
+    edges = re.findall(r" cov: (\d+)", child.stderr)
+    every = re.search(r"Loaded \d+ modules\s+\((\d+) inline 8-bit counters\)", child.stderr)
+    assert counts and edges and every, child.stderr[-2000:]
+    return Reached(*(int(count) for count in counts.groups()), int(edges[-1]), int(every[1]))
 
 
 def main(argv: list[str] = sys.argv) -> int:
@@ -209,15 +209,15 @@ def main(argv: list[str] = sys.argv) -> int:
     print(f"{'target':<16} {'executions':>10} {'accepted':>10} {'rows':>12}  edges reached")
     for name in FUZZERS:
         with tempfile.TemporaryDirectory() as folder:
-            place = Path(folder)
-            found = fuzz(build_fuzzer(name, place), seeds(name, place), f"-max_total_time={seconds}", place)
-        share = f"{found.edges} of {found.all_edges} ({100 * found.edges // found.all_edges} %)"
-        print(f"{name:<16} {found.executions:>10} {found.accepted:>10} {found.rows:>12}  {share}", flush=True)
+            work = Path(folder)
+            reached = fuzz(build_fuzzer(name, work), seeds(name, work), f"-max_total_time={seconds}", work)
+        share = f"{reached.edges} of {reached.all_edges} ({100 * reached.edges // reached.all_edges} %)"
+        print(f"{name:<16} {reached.executions:>10} {reached.accepted:>10} {reached.rows:>12}  {share}", flush=True)
     for name, reader in READERS.items():
         with tempfile.TemporaryDirectory() as folder:
-            tried = list(reader.tries(Path(folder), name, reader.inputs))
-            taken = sum(accepted(reader, data, Path(folder)) for data in tried)
-        print(f"{name:<16} {len(tried):>10} {taken:>10} {'-':>12}  -", flush=True)
+            attempts = list(reader.tries(Path(folder), name, reader.inputs))
+            taken = sum(accepted(reader, data, Path(folder)) for data in attempts)
+        print(f"{name:<16} {len(attempts):>10} {taken:>10} {'-':>12}  -", flush=True)
     return 0
 
 

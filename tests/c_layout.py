@@ -21,7 +21,7 @@ def printed(header: str, body: str) -> list[str]:
     )
     with tempfile.TemporaryDirectory() as folder:
         binary = f"{folder}/a.out"
-        argv = ["cc", "-std=c11", "-D_GNU_SOURCE", *(f"-I{ROOT / each}" for each in FOLDERS), "-x", "c", "-", "-o", binary]
+        argv = ["cc", "-std=c11", "-D_GNU_SOURCE", *(f"-I{ROOT / path}" for path in FOLDERS), "-x", "c", "-", "-o", binary]
         subprocess.run(argv, input=program, text=True, check=True)
         return subprocess.run([binary], capture_output=True, text=True, check=True).stdout.splitlines()
 
@@ -47,9 +47,9 @@ def layout_of(dtype: np.dtype[np.void]) -> tuple[int, dict[str, tuple[int, int]]
 
 def numbers(header: str, *expressions: str) -> list[int]:
     """Returns the values of integer expressions."""
-    return [int(line) for line in printed(header, "\n".join(f'printf("%lld\\n", (long long)({each}));' for each in expressions))]
+    return [int(line) for line in printed(header, "\n".join(f'printf("%lld\\n", (long long)({expr}));' for expr in expressions))]
 
 
 def texts(header: str, *expressions: str) -> list[str]:
     """Returns the values of string expressions."""
-    return printed(header, "\n".join(f"puts({each});" for each in expressions))
+    return printed(header, "\n".join(f"puts({expr});" for expr in expressions))

@@ -105,10 +105,10 @@ def schema_of_specs() -> Iterator[None]:
     build, validator = vars(loader)["_build"], jsonschema.Draft202012Validator(schema())
 
     def checked(data: dict[str, Any], *arguments: Any, **named: Any) -> Any:
-        made = build(data, *arguments, **named)
-        for plain in (dict(data), made.to_dict()):
+        loaded_spec = build(data, *arguments, **named)
+        for plain in (dict(data), loaded_spec.to_dict()):
             validator.validate(plain)
-        return made
+        return loaded_spec
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loader, "_build", checked)
@@ -202,11 +202,11 @@ def in_fabric(in_lab: Callable[..., Ran]) -> Callable[..., str]:
     """Runs a program with `graph`, `router`, `fabric`, `ovs` in a lab; returns its output."""
     from dc_gym.kernel import openvswitch
 
-    found = openvswitch.ensure()
+    installation = openvswitch.ensure()
 
     def run(params: dict[str, Any], body: str, ecn: bool = False, direct: bool = False, **changes: Any) -> str:
-        head = f"import sys\nsys.path.insert(0, {str(found.python)!r})\n"
-        head += FABRIC.format(params=params, folder=str(found.folder), ecn=ecn, direct=direct)
+        head = f"import sys\nsys.path.insert(0, {str(installation.python)!r})\n"
+        head += FABRIC.format(params=params, folder=str(installation.folder), ecn=ecn, direct=direct)
         ran = in_lab(
             head + "".join(f"    {line}\n" for line in body.strip().splitlines()), **{"memory_bytes": 512 << 20} | changes
         )

@@ -82,8 +82,8 @@ Item = Command | Snippet | Saved
 
 def pages() -> list[str]:
     """README, CONTRIBUTING, docs and examples, from the checkout's root."""
-    found = [path for pattern in ("docs/**/*.md", "examples/**/*") for path in sorted(ROOT.glob(pattern)) if path.is_file()]
-    return ["README.md", "CONTRIBUTING.md", *(str(path.relative_to(ROOT)) for path in found if "__pycache__" not in path.parts)]
+    paths = [path for pattern in ("docs/**/*.md", "examples/**/*") for path in sorted(ROOT.glob(pattern)) if path.is_file()]
+    return ["README.md", "CONTRIBUTING.md", *(str(path.relative_to(ROOT)) for path in paths if "__pycache__" not in path.parts)]
 
 
 def items(page: str, text: str | None = None) -> list[Item]:
@@ -100,12 +100,12 @@ def blocks(page: str, text: str) -> Iterator[Block]:
         line = lines[number]
         if fence := re.match(r"( *)```(\w*)$", line):
             end = next(n for n in range(number + 1, len(lines)) if lines[n].strip() == "```")
-            inside = [each.removeprefix(fence[1]) for each in lines[number + 1 : end]]
+            inside = [code_line.removeprefix(fence[1]) for code_line in lines[number + 1 : end]]
             yield Block(page, number + 2, fence[2], "\n".join(inside) + "\n", prose)
             number = end + 1
         elif line.startswith("    ") and (not lines[number - 1].strip() or lines[number - 1].startswith("#")):
             end = next((n for n in range(number, len(lines)) if not lines[n].startswith("    ")), len(lines))
-            yield Block(page, number + 1, "", "\n".join(each[4:] for each in lines[number:end]) + "\n", prose)
+            yield Block(page, number + 1, "", "\n".join(code_line[4:] for code_line in lines[number:end]) + "\n", prose)
             number = end
         else:
             prose = line if line.strip() else prose
@@ -139,20 +139,20 @@ def _commands(block: Block) -> Iterator[Command]:
 def _of_comments(page: str, text: str) -> Iterator[Command]:
     """Yields `dcgym ...` in an example's comments: at the start, or after a colon or semicolon, to the line's end or an aside."""
     for number, line in enumerate(text.splitlines(), 1):
-        if (comment := COMMENT.match(line)) and (found := re.search(r"(?:^\s*|[:;] )(dcgym [^`(;]*)", comment[1])):
-            yield Command(page, number, found[1].strip())
+        if (comment := COMMENT.match(line)) and (match := re.search(r"(?:^\s*|[:;] )(dcgym [^`(;]*)", comment[1])):
+            yield Command(page, number, match[1].strip())
 
 
 def without_comment(line: str) -> str:
     """Returns a line of the shell up to its comment."""
     quote = ""
-    for place, letter in enumerate(line):
+    for index, letter in enumerate(line):
         if quote:
             quote = "" if letter == quote else quote
         elif letter in "'\"":
             quote = letter
-        elif letter == "#" and (place == 0 or line[place - 1] == " "):
-            return line[:place].strip()
+        elif letter == "#" and (index == 0 or line[index - 1] == " "):
+            return line[:index].strip()
     return line.strip()
 
 

@@ -166,8 +166,8 @@ class Footprint:
     def of(cls, lab: int, folder: Path) -> Footprint:
         """Counts for the lab with this process id, whose files lie in `folder`."""
         files = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-        own = os.getpid()
-        return cls(_descriptors(lab), _descriptors(own), len(files), sum(files), _resident_bytes(lab), _resident_bytes(own))
+        pid = os.getpid()
+        return cls(_descriptors(lab), _descriptors(pid), len(files), sum(files), _resident_bytes(lab), _resident_bytes(pid))
 
     def growth(self, before: Footprint) -> list[str]:
         """Describes the growth since then."""

@@ -30,5 +30,5 @@ print(*(m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == "dc_gym
 def of_run(spec: str, folder: Path, *overrides: str) -> set[Path]:
     """Returns the files that are imported for a spec, also by names that are computed. The plan is written to `folder`."""
     argv = [sys.executable, "-c", PROGRAM, spec, str(folder), *overrides]
-    said = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    return {Path(line) for line in said.splitlines()}
+    output = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    return {Path(line) for line in output.splitlines()}

@@ -51,7 +51,7 @@ def kill_once(spec: Path, out: Path, draw: random.Random, length_s: float) -> tu
     run.wait()
     if out.exists():  # killed after the result had its final name: then it must be complete
         load_result(out, check_digest=True)
-    return name, left + [f"{what} appeared" for what in _that_stay(surroundings() - before)]
+    return name, left + [f"{path} appeared" for path in _that_stay(surroundings() - before)]
 
 
 def _start(spec: Path, out: Path) -> subprocess.Popen[bytes]:
@@ -81,15 +81,15 @@ def _that_stay(appeared: set[str]) -> list[str]:
 
 def _mentioning(text: str) -> list[int]:
     """Returns the processes with `text` in their command line."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
                 if text.encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
+                    pids.append(int(entry.name))
             except OSError:
                 continue
-    return found
+    return pids
 
 
 def surroundings() -> set[str]:
@@ -98,5 +98,5 @@ def surroundings() -> set[str]:
     Namespaces that test_tgen.py makes come and go meanwhile, where tests run side by side.
     """
     folders = [Path("/dev/shm"), Path("/run/netns"), Path.home() / ".uml"]
-    found = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
-    return {str(path) for path in found if not path.name.startswith("tgt")}
+    paths = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+    return {str(path) for path in paths if not path.name.startswith("tgt")}

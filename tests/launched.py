@@ -38,11 +38,11 @@ def launched(argv: Sequence[str], writable: Path, within: Sequence[str] = (), ab
     words = [os.getpid(), lifeline, UID, GID, min(os.sched_getaffinity(0)), folder, *argv]
     launch = [*within, str(PROGRAMS / "lab-launch"), *newest, *map(str, words)]
     try:
-        done = subprocess.run(
+        child = subprocess.run(
             launch, stdin=subprocess.DEVNULL, pass_fds=[lifeline, folder], capture_output=True, text=True, cwd="/"
         )
     finally:
         for fd in (lifeline, held, folder):
             os.close(fd)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert child.returncode == 0, child.stderr
+    return child.stdout

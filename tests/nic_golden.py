@@ -48,15 +48,15 @@ def of(algorithm: Algorithm, seeds: int, folder: Path) -> Iterator[TraceCase]:
     """Yields all presets of an algorithm on all kinds of traces, and once more with flows that begin at a share of the line if it
     has `rate_initial` and no policy."""
     table = golden.table_of(algorithm, folder)
-    presets = [each.name for each in algorithm.presets] or [""]
+    presets = [preset.name for preset in algorithm.presets] or [""]
     sets = [(preset, golden.values_of(algorithm, preset)) for preset in presets]
     if not table and "rate_initial" in sets[0][1]:
         sets += [(f"{preset} from 1/64", {**values, "rate_initial": golden.Q20 // 64}) for preset, values in sets]
     for preset, values in sets:
         traces = {kind: [step for seed in range(1, seeds + 1) for step in golden.trace(kind, algorithm, seed)] for kind in KINDS}
         for kind, steps in traces.items():
-            made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
-            yield TraceCase(algorithm, preset, values, kind, steps, made, table)
+            decisions = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
+            yield TraceCase(algorithm, preset, values, kind, steps, decisions, table)
 
 
 def against_reference(case: TraceCase) -> tuple[golden.Distance, list[str]]:
@@ -64,15 +64,15 @@ def against_reference(case: TraceCase) -> tuple[golden.Distance, list[str]]:
     name = case.algorithm.name
     if name != "dcqcn":
         return golden.compare_with_reference(name, case.steps, case.made, case.values), []
-    reference, said, wrong = Dcqcn(case.values), [], []
-    for number, ((event, flow), made) in enumerate(zip(case.steps, case.made, strict=True), 1):
+    reference, expected, wrong = Dcqcn(case.values), [], []
+    for number, ((event, flow), decision) in enumerate(zip(case.steps, case.made, strict=True), 1):
         if event.flags & NEW_FLOW:
             reference = Dcqcn(case.values)
-        said.append(reference.on_event(event, flow))
-        alpha = made.state[ALPHA_WORD] / ALPHA_ONE
+        expected.append(reference.on_event(event, flow))
+        alpha = decision.state[ALPHA_WORD] / ALPHA_ONE
         if abs(alpha - reference.alpha) > (0 if case.values["short_alpha"] else ALPHA_ERROR):
             wrong.append(f"{case.name}, line {number}: alpha {alpha}, not {reference.alpha}")
-    return golden.distance(REFERENCE.bound, case.steps, case.made, said), wrong
+    return golden.distance(REFERENCE.bound, case.steps, case.made, expected), wrong
 
 
 def kind_distances(cases: Sequence[TraceCase]) -> tuple[int, float, int | None]:
@@ -88,10 +88,10 @@ def differing(kernel: kernels.Kernel, cases: Sequence[TraceCase], native: bool =
     """Yields the first difference of each case between a kernel's decisions and those in userspace."""
     commands = [kernels.CctestCall(_arguments(case, native), golden.text(case.steps)) for case in cases]
     for case, answer in zip(cases, kernel(commands), strict=True):
-        got = [golden.parsed(line) for line in answer.lines()]
-        for number, (theirs, ours) in enumerate(zip(got, case.made, strict=True), 1):
-            if theirs != ours:
-                yield f"{case.name}, line {number}: {theirs}, userspace {ours}"
+        kernel_rows = [golden.parsed(line) for line in answer.lines()]
+        for number, (kernel_row, userspace_row) in enumerate(zip(kernel_rows, case.made, strict=True), 1):
+            if kernel_row != userspace_row:
+                yield f"{case.name}, line {number}: {kernel_row}, userspace {userspace_row}"
                 break
 
 

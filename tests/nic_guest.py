@@ -81,8 +81,8 @@ class Nics:
         FOLDER.mkdir()
         nics.make(fabric)
         self.devices = nics.devices(fabric.graph)
-        self._doorbells = {each.host: packet_socket(each.host, each.ring, 0) for each in self.devices}
-        self._bells = {each.host: packet_socket(each.host, each.ring, BELL) for each in self.devices}
+        self._doorbells = {device.host: packet_socket(device.host, device.ring, 0) for device in self.devices}
+        self._bells = {device.host: packet_socket(device.host, device.ring, BELL) for device in self.devices}
 
     def start(
         self, algorithm: str, flows: Sequence[Flow], trace: bool = False, table: Path | None = None, **settings: int
@@ -126,10 +126,10 @@ class Nics:
 
     def bells(self) -> list[int]:
         """Returns the flows whose ends were reported since the last call, in order for each host."""
-        found = []
+        flow_numbers = []
         for bell in self._bells.values():
-            found += [struct.unpack_from(">I", frame, BARE - 32 + 4)[0] for frame, _ in drain(bell)]
-        return found
+            flow_numbers += [struct.unpack_from(">I", frame, BARE - 32 + 4)[0] for frame, _ in drain(bell)]
+        return flow_numbers
 
     def stop(self) -> None:
         assert self._nicd.stdin is not None
@@ -159,7 +159,7 @@ class Nics:
 
     def _row(self, number: int, flow: Flow) -> dict[str, Any]:
         src, dst = self.graph.host(flow.src), self.graph.host(flow.dst)
-        names = [each.name for each in self.devices]
+        names = [device.name for device in self.devices]
         return {
             "message_bytes": flow.message_bytes,
             "total_bytes": flow.total_bytes,
@@ -201,15 +201,15 @@ def tap(host: str) -> socket.socket:
 
 def drain(sock: socket.socket) -> list[tuple[bytes, int]]:
     """Returns the frames that have come since the last call, with their times."""
-    found: list[tuple[bytes, int]] = []
+    frames: list[tuple[bytes, int]] = []
     sock.setblocking(False)
     while True:
         try:
             frame, extra, _, _ = sock.recvmsg(2048, 100)
         except BlockingIOError:
-            return found
+            return frames
         seconds, ns = struct.unpack("=qq", extra[0][2]) if extra else (0, 0)
-        found.append((frame, seconds * 10**9 + ns))
+        frames.append((frame, seconds * 10**9 + ns))
 
 
 def plain(row: Any) -> dict[str, int]:

@@ -114,11 +114,11 @@ def play(case: KillCase, spec: Path, folder: Path) -> tuple[str, list[str]]:
     try:
         victim = wait_for(driver, case.pick, log)
         time.sleep(UNDER_WAY_S)
-        said, left = kill(driver, victim, doomed(driver, victim, case.takes_all), folder if case.takes_all else None)
+        report, left = kill(driver, victim, doomed(driver, victim, case.takes_all), folder if case.takes_all else None)
         if not case.takes_all:
             again, more = kill(driver, None, descendants(driver.pid), folder)
-            said, left = f"{said}; with the driver: {again}", left + more
-        return said, left
+            report, left = f"{report}; with the driver: {again}", left + more
+        return report, left
     finally:
         give_up(driver)
 
@@ -159,15 +159,15 @@ def kill(
     Anything that surviving processes have open, such as the folder of their Ray, does not belong to the family.
     """
     others = [process for process in descendants(driver.pid) if process not in family]
-    own = {path for process in family for path in belongings(process)}
-    own -= {path for process in others for path in belongings(process)}
+    paths = {path for process in family for path in belongings(process)}
+    paths -= {path for process in others for path in belongings(process)}
     begun = time.monotonic()
     with suppress(ProcessLookupError):
         os.kill(victim.pid if victim else driver.pid, signal.SIGKILL)
     while True:
         driver.poll()
         left = [f"process {process.pid} ({command_line(process)[:60]})" for process in family if process.alive()]
-        left += sorted(str(path) for path in {*own, *(scratch_folders(folder) if folder else ())} if path.exists())
+        left += sorted(str(path) for path in {*paths, *(scratch_folders(folder) if folder else ())} if path.exists())
         passed_s = time.monotonic() - begun
         if not left:
             return f"{len(family)} processes gone after {passed_s:.1f} s", []

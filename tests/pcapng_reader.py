@@ -38,25 +38,25 @@ class Capture:
 
 def blocks(data: bytes) -> list[tuple[int, bytes]]:
     """Returns type and body of each block. Lengths at both ends must agree."""
-    found, at = [], 0
+    pairs, at = [], 0
     while at < len(data):
         kind, length = struct.unpack_from("<II", data, at)
         assert length % 4 == 0 and at + length <= len(data), (at, length)
         assert struct.unpack_from("<I", data, at + length - 4) == (length,), at
-        found.append((kind, data[at + 8 : at + length - 4]))
+        pairs.append((kind, data[at + 8 : at + length - 4]))
         at += length
-    return found
+    return pairs
 
 
 def options(data: bytes) -> dict[int, bytes]:
-    found, at = {}, 0
+    values, at = {}, 0
     while True:
         code, length = struct.unpack_from("<HH", data, at)
         at += 4 + length + -length % 4
         if code == 0:
             assert length == 0 and at == len(data)
-            return found
-        found[code] = data[at - length - -length % 4 : at - -length % 4]
+            return values
+        values[code] = data[at - length - -length % 4 : at - -length % 4]
 
 
 def read(path: Path) -> Capture:

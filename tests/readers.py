@@ -84,8 +84,8 @@ def spoilt_bytes(whole: bytes, others: list[bytes], chance: random.Random) -> by
             data[at : at + 1] = bytes([chance.choice((0, 1, 0x7F, 0x80, 0xFF))])
         elif kind == 2:
             width = chance.choice((2, 4, 8))
-            place = at // width * width
-            data[place : place + width] = chance.choice((0, 1, 2, 5, 255, 2 ** (8 * width) - 1)).to_bytes(width, "little")
+            offset = at // width * width
+            data[offset : offset + width] = chance.choice((0, 1, 2, 5, 255, 2 ** (8 * width) - 1)).to_bytes(width, "little")
         elif kind == 3:
             del data[at:]
         elif kind == 4:
@@ -124,7 +124,7 @@ def spoilt_policy(whole: bytes, others: list[bytes], chance: random.Random) -> b
     if kind == 1:
         members[name] = spoilt_bytes(members[name], [*_members(chance.choice(others)).values()], chance)
         return _archive(members)
-    arrays = {each.removesuffix(".npy"): np.load(io.BytesIO(data)) for each, data in members.items()}
+    arrays = {member.removesuffix(".npy"): np.load(io.BytesIO(data)) for member, data in members.items()}
     manifest = json.loads(str(arrays.pop("manifest")))
     del manifest["sha256"]
     if kind == 2 and arrays:
@@ -253,16 +253,16 @@ def _specs(_: Path) -> list[bytes]:
 def _use_spec(data: bytes, folder: Path) -> None:
     path = folder / "spec.toml"
     path.write_bytes(data)
-    found = spec.load(path)
-    assert spec.from_dict(json.loads(json.dumps(found.to_dict())), folder) == found
+    loaded_spec = spec.load(path)
+    assert spec.from_dict(json.loads(json.dumps(loaded_spec.to_dict())), folder) == loaded_spec
 
 
 def _plain_specs(folder: Path) -> list[bytes]:
-    made = []
+    texts = []
     for text in _specs(folder):
         (folder / "spec.toml").write_bytes(text)
-        made.append(json.dumps(spec.load(folder / "spec.toml").to_dict()).encode())
-    return made
+        texts.append(json.dumps(spec.load(folder / "spec.toml").to_dict()).encode())
+    return texts
 
 
 def _spoilt_json(whole: bytes, _: list[bytes], chance: random.Random) -> bytes:
@@ -274,8 +274,8 @@ def _spoilt_json(whole: bytes, _: list[bytes], chance: random.Random) -> bytes:
 
 def _use_plain_spec(data: bytes, folder: Path) -> None:
     (folder / "spec.json").write_bytes(data)
-    found = spec.load(folder / "spec.json")
-    spec.recorded(found.to_dict(), "spec")
+    loaded_spec = spec.load(folder / "spec.json")
+    spec.recorded(loaded_spec.to_dict(), "spec")
 
 
 def _scripts(_: Path) -> list[bytes]:
@@ -302,11 +302,11 @@ def _use_policy(cls: type[PolicyFile]) -> Callable[[bytes, Path], None]:
     def use(data: bytes, folder: Path) -> None:
         path = folder / "policy.npz"
         path.write_bytes(data)
-        found = cls.read(path)
-        found.write(path)
-        assert cls.read(path).sha256() == found.sha256()
-        if isinstance(found, AgentPolicy):
-            found.act(np.zeros(len(found.observation)))
+        policy = cls.read(path)
+        policy.write(path)
+        assert cls.read(path).sha256() == policy.sha256()
+        if isinstance(policy, AgentPolicy):
+            policy.act(np.zeros(len(policy.observation)))
 
     return use
 

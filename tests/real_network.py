@@ -36,7 +36,7 @@ class Memory:
         total = commands + COMMANDS.itemsize + len(actuators) * COMMAND_ROW.itemsize
         os.ftruncate(fd, total)
         self.region = mmap.mmap(fd, total)
-        self.region[HEADER.itemsize : cells] = b"".join(each.encode().ljust(NAME_LEN, b"\0") for each in (*ports, *COLUMNS))
+        self.region[HEADER.itemsize : cells] = b"".join(label.encode().ljust(NAME_LEN, b"\0") for label in (*ports, *COLUMNS))
         self.head = np.frombuffer(self.region, HEADER, 1)
         self.cells = np.frombuffer(self.region, "<u8", len(ports) * len(COLUMNS), cells).reshape(len(ports), len(COLUMNS))
         self.commands = np.frombuffer(self.region, COMMANDS, 1, commands)

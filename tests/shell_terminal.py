@@ -69,13 +69,13 @@ class ShellTerminal:
     def until(self, pattern: re.Pattern[bytes] | bytes) -> str:
         """Waits until what was shown since the last call matches. Returns all up to the end of what matches."""
         deadline = time.monotonic() + PATIENCE_S
-        while not (found := re.search(pattern, CODES.sub(b"", self._unseen))):
+        while not (match := re.search(pattern, CODES.sub(b"", self._unseen))):
             data = self._read(deadline)
             assert data, f"the shell ended, or showed no more for {PATIENCE_S:g} s: {pattern!r} is not in {self._unseen!r}"
             self._unseen += data
         plain = CODES.sub(b"", self._unseen)
-        self._unseen = plain[found.end() :]
-        return plain[: found.end()].decode().replace("\r", "")
+        self._unseen = plain[match.end() :]
+        return plain[: match.end()].decode().replace("\r", "")
 
     def end(self) -> int:
         """Waits for the command's end and returns its exit code."""

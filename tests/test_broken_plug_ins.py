@@ -106,8 +106,8 @@ def write(folder, kind, code, duration="50ms"):
 def run(path, capsys, *more):
     """Runs `dcgym run` without progress; returns its exit code and its lines on stderr."""
     code = main.main(["run", str(path), "--out", str(path.parent / "out"), "--quiet", "--no-plot", *more])
-    said = capsys.readouterr().err.splitlines()
-    return code, said
+    lines = capsys.readouterr().err.splitlines()
+    return code, lines
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *ONLY_REGISTERED])
@@ -126,24 +126,24 @@ def test_at_import_and_at_registration(kind, wrong, words, tmp_path, capsys):
     code = KINDS.get(kind) or ONLY_REGISTERED[kind]
     code = wrong + code if wrong else code.partition("where.register(")[0] + "where.register()\n"
     path = write(tmp_path, kind, HEAD.format(at=0) + code)
-    status, said = run(path, capsys)
-    assert status == 2 and len(said) == 1 and re.search(words, said[0]), said
+    status, lines = run(path, capsys)
+    assert status == 2 and len(lines) == 1 and re.search(words, lines[0]), lines
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in AT_STEPS])
 @pytest.mark.parametrize("at", [1, 2])
 def test_before_anything_boots(kind, at, tmp_path, capsys):
     """Parametrized by the number of the call that fails: the first, or a later one."""
-    status, said = run(write(tmp_path, kind, HEAD.format(at=at) + KINDS[kind]), capsys)
-    assert status == 2 and len(said) == 1 and said[0].endswith(PLACE), said
+    status, lines = run(write(tmp_path, kind, HEAD.format(at=at) + KINDS[kind]), capsys)
+    assert status == 2 and len(lines) == 1 and lines[0].endswith(PLACE), lines
 
 
 @pytest.mark.lab
 @pytest.mark.parametrize("kind", AT_STEPS)
 @pytest.mark.parametrize("at", [1, 20])
 def test_while_traffic_runs(kind, at, tmp_path, capsys, lab_kernel):
-    status, said = run(write(tmp_path, kind, HEAD.format(at=at) + KINDS[kind]), capsys)
-    assert status == 2 and len(said) == 1 and said[0].endswith(PLACE), said
+    status, lines = run(write(tmp_path, kind, HEAD.format(at=at) + KINDS[kind]), capsys)
+    assert status == 2 and len(lines) == 1 and lines[0].endswith(PLACE), lines
     assert not (tmp_path / "out").exists() and not list(tmp_path.glob("out*"))
 
 
@@ -360,8 +360,8 @@ KEYS = (
 )
 def test_what_it_registers_or_returns_before_anything_boots(kind, code, words, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(build, "ensure", lambda *_: pytest.fail("a lab is about to boot"))
-    status, said = run(write(tmp_path, kind, code), capsys)
-    assert status == 2 and len(said) == 1 and words in said[0], said
+    status, lines = run(write(tmp_path, kind, code), capsys)
+    assert status == 2 and len(lines) == 1 and words in lines[0], lines
 
 
 @pytest.mark.lab
@@ -392,17 +392,17 @@ def test_what_it_registers_or_returns_before_anything_boots(kind, code, words, t
     ],
 )
 def test_what_it_returns_while_traffic_runs(kind, code, words, tmp_path, capsys, lab_kernel):
-    status, said = run(write(tmp_path, kind, code, duration="1000s"), capsys)
-    assert status == 2 and len(said) == 1 and words in said[0], said
+    status, lines = run(write(tmp_path, kind, code, duration="1000s"), capsys)
+    assert status == 2 and len(lines) == 1 and words in lines[0], lines
 
 
 @pytest.mark.lab
 def test_in_a_sweep(tmp_path, lab_kernel):
     path = write(tmp_path, "reward", HEAD.format(at=20) + KINDS["reward"])
     argv = ["sweep", str(path), "--seeds", "1,2", "--out", str(tmp_path / "sweep"), "--jobs", "1"]
-    done = subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *argv], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1 and "Traceback" not in done.stdout + done.stderr
-    assert [line.endswith(PLACE) for line in done.stdout.splitlines() if "exit 2" in line] == [True, True], done.stdout
+    child = subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *argv], capture_output=True, text=True, timeout=120)
+    assert child.returncode == 1 and "Traceback" not in child.stdout + child.stderr
+    assert [line.endswith(PLACE) for line in child.stdout.splitlines() if "exit 2" in line] == [True, True], child.stdout
 
 
 def test_a_mininet_topology(tmp_path, capsys):
@@ -413,8 +413,8 @@ def test_a_mininet_topology(tmp_path, capsys):
         .replace('plugins = ["mine.py"]', "")
         .replace('kind = "mine"\nhosts = 3', 'kind = "mininet"\nfile = "mine.py"')
     )
-    status, said = run(path, capsys)
-    assert status == 2 and len(said) == 1 and said[0].endswith(PLACE), said
+    status, lines = run(path, capsys)
+    assert status == 2 and len(lines) == 1 and lines[0].endswith(PLACE), lines
 
 
 @pytest.mark.parametrize("named", ["mine.py:Mine", "package.inner:Mine"])
@@ -432,9 +432,9 @@ def test_a_policy_s_class(named, where, tmp_path, capsys, monkeypatch):
     (tmp_path / "package" / "inner.py").write_text(code)
     for name in ("package", "package.inner"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    status, said = run(path, capsys)
+    status, lines = run(path, capsys)
     expected = PLACE if named.startswith("mine") else PLACE.replace("mine.py", "package/inner.py")
-    assert status == 2 and len(said) == 1 and said[0].endswith(expected), said
+    assert status == 2 and len(lines) == 1 and lines[0].endswith(expected), lines
 
 
 def test_a_header_of_a_nic_algorithm(tmp_path, capsys):
@@ -446,8 +446,8 @@ def test_a_header_of_a_nic_algorithm(tmp_path, capsys):
     (tmp_path / "aimd.h").write_text(header)
     line = len(header.splitlines())
     build._products.clear()
-    status, said = run(tmp_path / "aimd.toml", capsys)
-    assert status == 2 and len(said) == 1 and f"aimd.h:{line}:" in said[0] and "error: expected expression" in said[0], said
+    status, lines = run(tmp_path / "aimd.toml", capsys)
+    assert status == 2 and len(lines) == 1 and f"aimd.h:{line}:" in lines[0] and "error: expected expression" in lines[0], lines
 
 
 @pytest.mark.parametrize("name", ["flows.csv", "sizes.txt"])
@@ -458,8 +458,8 @@ def test_a_table(name, tmp_path, capsys):
     path = write(tmp_path, "none", "")
     more = ["--set", "workload.kind=" + {"flows.csv": "matrix", "sizes.txt": "poisson"}[name], "--set", f"{key}={name}"]
     more += ["--set", "workload.load=0.5"] if name == "sizes.txt" else []
-    status, said = run(path, capsys, *more)
-    assert status == 2 and len(said) == 1 and f"{name}:2: " in said[0], said
+    status, lines = run(path, capsys, *more)
+    assert status == 2 and len(lines) == 1 and f"{name}:2: " in lines[0], lines
 
 
 @pytest.mark.lab
@@ -476,17 +476,17 @@ def test_to_python_an_exception_stays_what_it_is(kind, tmp_path, lab_kernel):
 
 def test_to_python_a_spec_s_mistake_has_its_cause(tmp_path):
     path = write(tmp_path, "workload", HEAD.format(at=1) + KINDS["workload"])
-    with pytest.raises(SpecError, match=re.escape(PLACE)) as caught:
+    with pytest.raises(SpecError, match=re.escape(PLACE)) as excinfo:
         gymnasium.make("dcgym/Spec-v0", spec=path)
-    assert isinstance(caught.value.__cause__, ValueError)
+    assert isinstance(excinfo.value.__cause__, ValueError)
 
 
 def test_the_whole_traceback_on_demand(tmp_path, monkeypatch):
     monkeypatch.setenv(main.TRACEBACK, "1")
     path = write(tmp_path, "workload", HEAD.format(at=1) + KINDS["workload"])
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as excinfo:
         main.main(["run", str(path), "--quiet"])
-    assert isinstance(caught.value.__cause__, ValueError)
+    assert isinstance(excinfo.value.__cause__, ValueError)
 
 
 @pytest.mark.parametrize("kind", ["controller", "topology"])
@@ -519,8 +519,8 @@ def test_an_unknown_name_without_plug_ins_says_how_to_list_one(key, tmp_path):
 def test_a_header_may_be_a_text():
     from dc_gym.ctrl.controllers import Controller
 
-    made = Controller("mine", "mine", "x", ecn=False, nic=True, header="/a/mine.h")
-    assert made.header == Path("/a/mine.h")
+    controller = Controller("mine", "mine", "x", ecn=False, nic=True, header="/a/mine.h")
+    assert controller.header == Path("/a/mine.h")
 
 
 def test_our_own_words_say_where_they_were_called_from(tmp_path):

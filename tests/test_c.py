@@ -43,8 +43,8 @@ LONG_S = 60
 @pytest.mark.parametrize("name", UNIT_TESTS)
 def test_unit(name, tmp_path):
     program = compiled("cc", name, UNIT_TESTS[name], "address,undefined", tmp_path, "-lcmocka", "-pthread")
-    done = subprocess.run([str(program)], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    child = subprocess.run([str(program)], cwd=tmp_path, capture_output=True, text=True)
+    assert child.returncode == 0, child.stdout + child.stderr
 
 
 @pytest.fixture
@@ -72,5 +72,5 @@ def test_fuzz_for_a_minute(name, tmp_path, clang):
 
 def test_every_c_test_is_run():
     """A file in tests/c that no table names would never run."""
-    found = {path.stem for path in (ROOT / "tests" / "c").glob("*.c")}
-    assert found == set(UNIT_TESTS) | set(FUZZERS)
+    test_names = {path.stem for path in (ROOT / "tests" / "c").glob("*.c")}
+    assert test_names == set(UNIT_TESTS) | set(FUZZERS)

@@ -122,37 +122,37 @@ def copy(tmp_path: Path) -> Path:
 def commands(section: str) -> list[str]:
     """Returns the commands below a heading of the page."""
     text = (ROOT / PAGE).read_text()
-    found = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert found is not None, f"{PAGE} has no section {section!r}"
-    return [item.text for item in doc_pages.items(PAGE, found[1]) if isinstance(item, doc_pages.Command)]
+    match = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert match is not None, f"{PAGE} has no section {section!r}"
+    return [item.text for item in doc_pages.items(PAGE, match[1]) if isinstance(item, doc_pages.Command)]
 
 
 def work_through(section: str, tree: Path, *more: str) -> str:
     """Runs the commands of a section, lint and some more, and returns what they print."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    said = ""
+    output = ""
     for command in (*commands(section), *LINT, *more):
-        done = subprocess.run(["bash", "-c", command], cwd=tree, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-        said += done.stdout
-    return said
+        child = subprocess.run(["bash", "-c", command], cwd=tree, env=environment, capture_output=True, text=True)
+        assert child.returncode == 0, f"{command}\n{child.stdout}{child.stderr}"
+        output += child.stdout
+    return output
 
 
 def changed(tree: Path) -> set[str]:
     """Returns the files of a copy that are not those of the checkout, but for what is generated or built."""
     files = (path for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
     names = {str(path.relative_to(tree)) for path in files} - GENERATED
-    mine = {name for name in names if not name.startswith(("dc_gym/bin/", ".ruff_cache/", ".pytest_cache/", "results/"))}
-    return {name for name in mine if not (ROOT / name).is_file() or (ROOT / name).read_bytes() != (tree / name).read_bytes()}
+    sources = {name for name in names if not name.startswith(("dc_gym/bin/", ".ruff_cache/", ".pytest_cache/", "results/"))}
+    return {name for name in sources if not (ROOT / name).is_file() or (ROOT / name).read_bytes() != (tree / name).read_bytes()}
 
 
 def test_a_topology_enters_the_tree(copy: Path) -> None:
     example = (copy / "examples" / "ring.py").read_text()
     name = "topologies/kinds/circle.py"
     (copy / name).write_text(re.sub(r"\bring\b", "circle", example).replace("RingKeys", "CircleKeys"))
-    said = work_through("A topology", copy)
-    assert "topology.size" in said and " passed" in said
+    output = work_through("A topology", copy)
+    assert "topology.size" in output and " passed" in output
     assert "`circle`" in (copy / "docs" / "spec.md").read_text() and changed(copy) == {name}
 
 
@@ -166,8 +166,8 @@ def test_an_algorithm_of_the_nics_enters_the_tree(copy: Path) -> None:
     (folder / "card.toml").write_text(CARD)
     (folder / "reference.py").write_text(f"# SPDX-License-Identifier: Apache-2.0\n{REFERENCE}")
     (copy.parent / "new.toml").write_text(SPEC)
-    said = work_through("A congestion control", copy, "dcgym list", "dcgym run ../new.toml --out results/new --no-plot")
-    assert len(re.findall(r"\d+ passed", said)) == 2 and re.search(r"^  new-aimd +New AIMD, reads ECN$", said, re.MULTILINE)
+    output = work_through("A congestion control", copy, "dcgym list", "dcgym run ../new.toml --out results/new --no-plot")
+    assert len(re.findall(r"\d+ passed", output)) == 2 and re.search(r"^  new-aimd +New AIMD, reads ECN$", output, re.MULTILINE)
     assert "| `new-aimd` | DOCA PCC's RTT template | round trips, marks |" in (copy / "docs" / "nic-algorithms.md").read_text()
     assert changed(copy) == {f"ctrl/nic/algorithms/new_aimd/{name}" for name in ("new-aimd.h", "card.toml", "reference.py")}
 
@@ -179,8 +179,8 @@ def test_a_reward_enters_the_tree(copy: Path) -> None:
     assert function is not None and register is not None
     with (copy / "dc_gym" / "run" / "agent" / "reward.py").open("a") as file:
         file.write("\n\n" + f"{function[0]}{register[1]}\n".replace("unrest", "restless"))
-    said = work_through("A reward", copy)
-    assert "mean change of the queues over the buffers" in said and " passed" in said
+    output = work_through("A reward", copy)
+    assert "mean change of the queues over the buffers" in output and " passed" in output
     assert "| `restless` | " in (copy / "docs" / "environment.md").read_text() and changed(copy) == {"dc_gym/run/agent/reward.py"}
 
 

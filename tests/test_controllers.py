@@ -19,9 +19,9 @@ CARD = "card.toml"
 def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of all cards."""
     for folder in controllers.nic_folders().values():
-        place = tmp_path / folder.relative_to(controllers.PACKAGE) / CARD
-        place.parent.mkdir(parents=True)
-        shutil.copy(folder / CARD, place)
+        target = tmp_path / folder.relative_to(controllers.PACKAGE) / CARD
+        target.parent.mkdir(parents=True)
+        shutil.copy(folder / CARD, target)
     shutil.copy(controllers.TCPS, tmp_path / "ctrl" / "tcp.toml")
     monkeypatch.setattr(controllers, "TCPS", tmp_path / "ctrl" / "tcp.toml")
     monkeypatch.setattr(controllers, "PACKAGE", tmp_path)
@@ -35,24 +35,24 @@ def add(cards: Path, name: str, text: str) -> None:
 
 
 def test_rows_are_the_places_in_records() -> None:
-    rows = [found.row for name in controllers.names() if (found := controllers.find(name))]
+    rows = [controller.row for name in controllers.names() if (controller := controllers.find(name))]
     assert rows == list(range(31)), "a new one gets the next number: digests hang on them"
     assert [controllers.names()[row] for row in (0, 6, 19, 30)] == ["dctcp", "dcqcn", "none", "cdg"]
 
 
 def test_a_folder_with_a_card_is_an_algorithm(cards: Path) -> None:
     add(cards, "two_words", 'row = 31\nlabel = "Two words"\necn = true\ntelemetry = true\nmarker = "d"\n')
-    found = controllers._shipped()
-    assert (found[-1].name, found[-1].kernel_name, found[-1].label) == ("two-words", "two-words", "Two words")
-    assert found[-1].nic and found[-1].ecn and found[-1].telemetry and (found[-1].color, found[-1].marker) == (None, "d")
-    assert [each.name for each in found[:-1]] == list(controllers.names())
+    loaded = controllers._shipped()
+    assert (loaded[-1].name, loaded[-1].kernel_name, loaded[-1].label) == ("two-words", "two-words", "Two words")
+    assert loaded[-1].nic and loaded[-1].ecn and loaded[-1].telemetry and (loaded[-1].color, loaded[-1].marker) == (None, "d")
+    assert [controller.name for controller in loaded[:-1]] == list(controllers.names())
 
 
 def test_a_table_is_a_tcp(cards: Path) -> None:
     with (cards / "tcp.toml").open("a") as file:
         file.write('\n[bbr-ecn]\nrow = 31\nkernel_name = "bbr"\necn = true\n')
-    found = controllers._shipped()[-1]
-    assert (found.name, found.kernel_name, found.label, found.ecn, found.nic) == ("bbr-ecn", "bbr", "bbr-ecn", True, False)
+    tcp = controllers._shipped()[-1]
+    assert (tcp.name, tcp.kernel_name, tcp.label, tcp.ecn, tcp.nic) == ("bbr-ecn", "bbr", "bbr-ecn", True, False)
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_a_table_is_a_tcp(cards: Path) -> None:
 )
 def test_a_wrong_card_is_one_line_that_says_where(cards: Path, text: str, fault: str) -> None:
     add(cards, "zzz", text)
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as excinfo:
         controllers._shipped()
-    assert str(caught.value).startswith(f"{cards}/nic/algorithms/zzz/card.toml: controller 'zzz': {fault}")
+    assert str(excinfo.value).startswith(f"{cards}/nic/algorithms/zzz/card.toml: controller 'zzz': {fault}")
 
 
 def test_what_a_card_says_to_readers_changes_no_behaviour(tmp_path: Path) -> None:

@@ -30,9 +30,9 @@ def build(folder, **pages):
     for name, text in pages.items():
         with (folder / "docs" / f"{name}.md").open("a") as page:
             page.write(f"\n{text}\n")
-    made = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=folder, capture_output=True, text=True)
-    if made.returncode:
-        return made
+    child = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=folder, capture_output=True, text=True)
+    if child.returncode:
+        return child
     return check(folder / "build" / "docs")
 
 
@@ -44,8 +44,8 @@ def check(site):
 def site(tmp_path_factory):
     """The folder of the built documentation."""
     folder = tmp_path_factory.mktemp("docs")
-    done = build(folder)
-    assert done.returncode == 0, done.stdout + done.stderr
+    child = build(folder)
+    assert child.returncode == 0, child.stdout + child.stderr
     return folder / "build" / "docs"
 
 
@@ -54,14 +54,14 @@ def test_the_documentation_builds(site):
 
 
 def test_a_broken_link_or_anchor_fails_the_build(tmp_path):
-    done = build(tmp_path, concepts="[x](nowhere.md)", links="[x](design.md#nowhere)")
-    assert done.returncode != 0
-    assert all(name in done.stdout + done.stderr for name in ("concepts.md", "links.md", "2 issues")), done.stdout + done.stderr
+    run = build(tmp_path, concepts="[x](nowhere.md)", links="[x](design.md#nowhere)")
+    assert run.returncode != 0
+    assert all(name in run.stdout + run.stderr for name in ("concepts.md", "links.md", "2 issues")), run.stdout + run.stderr
 
 
 def test_an_example_that_is_not_there_fails_the_build(tmp_path):
-    done = build(tmp_path, concepts='--8<-- "examples/nowhere.py"')
-    assert done.returncode != 0 and "examples/nowhere.py" in done.stdout + done.stderr
+    child = build(tmp_path, concepts='--8<-- "examples/nowhere.py"')
+    assert child.returncode != 0 and "examples/nowhere.py" in child.stdout + child.stderr
 
 
 def test_a_page_has_the_examples_that_it_includes(site):
@@ -86,15 +86,15 @@ def test_the_check_of_built_pages_notices(html, fault, tmp_path):
     page = tmp_path / "index.html"
     page.write_text(html)
     (tmp_path / "design.html").write_text('<h2 id="layout">')
-    done = check(tmp_path)
-    assert (done.returncode, done.stderr) == (1, fault + "\n")
+    child = check(tmp_path)
+    assert (child.returncode, child.stderr) == (1, fault + "\n")
     page.write_text('<a href="design.html#layout"><a href="https://example.org"><a href="design.html">')
     assert check(tmp_path).returncode == 0
 
 
 def test_the_check_of_a_folder_without_pages_says_so(tmp_path):
-    done = check(tmp_path)
-    assert done.returncode == 2 and "make docs" in done.stderr
+    child = check(tmp_path)
+    assert child.returncode == 2 and "make docs" in child.stderr
 
 
 SEARCH = """<script>
@@ -122,8 +122,8 @@ def test_the_search_works_on_pages_from_disk(site, tmp_path):
     page.write_text(page.read_text().replace("</body>", SEARCH))
     argv = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     argv += ["--virtual-time-budget=60000", "--dump-dom", page.as_uri()]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
-    assert "FOUND Bufferbloat" in done.stdout, done.stdout[-500:] + done.stderr[-2000:]
+    child = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    assert "FOUND Bufferbloat" in child.stdout, child.stdout[-500:] + child.stderr[-2000:]
 
 
 def test_a_stale_table_is_noticed_and_renewed(tmp_path, capsys):
@@ -139,9 +139,9 @@ def test_a_stale_table_is_noticed_and_renewed(tmp_path, capsys):
 
 
 def load_script(name):
-    found = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    script = importlib.util.module_from_spec(found)
-    found.loader.exec_module(script)
+    module_spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    script = importlib.util.module_from_spec(module_spec)
+    module_spec.loader.exec_module(script)
     return script
 
 

@@ -48,12 +48,12 @@ COMMAND_S = 1800.0
 def entry_of(item: Command | Snippet, sheet: Mapping[str, Any] = SHEET) -> dict[str, Any]:
     """Returns the table's entry for an item: the first key that fits. A command's key may have `*`; a snippet holds its key."""
     if isinstance(item, Snippet):
-        found = next((entry for key, entry in sheet["python"].items() if key in item.text), None)
+        entry = next((entry for key, entry in sheet["python"].items() if key in item.text), None)
     else:
-        found = next((entry for key, entry in sheet["commands"].items() if fits(key, item.text)), None)
-    if found is None:
+        entry = next((entry for key, entry in sheet["commands"].items() if fits(key, item.text)), None)
+    if entry is None:
         raise AssertionError(advice(item))
-    return dict(found)
+    return dict(entry)
 
 
 def fits(key: str, command: str) -> bool:
@@ -134,10 +134,10 @@ def dcgym_words(command: str) -> list[str] | None:
 
 def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     return {
-        name: each
+        name: subparser
         for action in parser._actions
         if isinstance(action, argparse._SubParsersAction)
-        for name, each in action.choices.items()
+        for name, subparser in action.choices.items()
     }
 
 
@@ -163,9 +163,9 @@ def test_the_table_knows_every_command_and_snippet(page: str) -> None:
 
 
 def test_the_table_has_no_more_than_that() -> None:
-    stale = [key for key in SHEET["commands"] if not any(fits(key, each.text) for each in COMMANDS)]
-    stale += [key for key in SHEET["python"] if not any(key in each.text for each in SNIPPETS)]
-    stale += [word for word in SHEET["words"] if not any(as_typed(each.text, {word: ""}) != each.text for each in COMMANDS)]
+    stale = [key for key in SHEET["commands"] if not any(fits(key, command.text) for command in COMMANDS)]
+    stale += [key for key in SHEET["python"] if not any(key in snippet.text for snippet in SNIPPETS)]
+    stale += [word for word in SHEET["words"] if not any(as_typed(entry.text, {word: ""}) != entry.text for entry in COMMANDS)]
     stale += [page for page in SHEET["before"] if page not in PAGES]
     assert not stale, f"no page has this any more; remove it from {TABLE.name}: {stale}"
 
@@ -268,8 +268,8 @@ def work_through(page: str, level: str, folder: Path) -> None:
     wrong = [desk.shell(before, 0)] if (before := SHEET["before"].get(page)) else []
     for item in doc_pages.items(page):
         if level_of(item) in ("quick", level):
-            said = desk.do(item)
-            wrong.append(f"{item.where}\n{said}" if said and not isinstance(item, Saved) else said)
+            report = desk.do(item)
+            wrong.append(f"{item.where}\n{report}" if report and not isinstance(item, Saved) else report)
     assert not any(wrong), "\n\n" + "\n\n".join(filter(None, wrong))
 
 
@@ -320,12 +320,12 @@ class Desk:
             text=True,
         )
         try:
-            said, _ = child.communicate(timeout=COMMAND_S)
+            output, _ = child.communicate(timeout=COMMAND_S)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGTERM)
-            said, _ = child.communicate()
-            return f"  ran: {text}\n  for more than {COMMAND_S:.0f} s\n{tail(said)}"
-        return "" if child.returncode == code else f"  ran: {text}\n  exit code {child.returncode}, not {code}\n{tail(said)}"
+            output, _ = child.communicate()
+            return f"  ran: {text}\n  for more than {COMMAND_S:.0f} s\n{tail(output)}"
+        return "" if child.returncode == code else f"  ran: {text}\n  exit code {child.returncode}, not {code}\n{tail(output)}"
 
 
 def test_a_command_that_nobody_knows_is_told(tmp_path: Path) -> None:
@@ -354,8 +354,8 @@ def test_a_command_that_fails_is_told(tmp_path: Path) -> None:
     assert "differs" in desk.python(changed, {"same_as": "examples/a2c.py"})
 
 
-def tail(said: str, lines: int = 25) -> str:
-    return textwrap.indent("\n".join(said.splitlines()[-lines:]), "    ")
+def tail(output: str, lines: int = 25) -> str:
+    return textwrap.indent("\n".join(output.splitlines()[-lines:]), "    ")
 
 
 def without_head(text: str) -> str:

@@ -27,7 +27,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     names: dict[str, Any] = {}
     for number, block in enumerate(BLOCKS, 1):
         exec(compile(block, f"docs/results.md, example {number}", "exec"), names)
-    said = capsys.readouterr().out
-    assert len(BLOCKS) == 6 and "CUBIC - DCTCP:" in said and "over 2 seeds" in said
+    stdout = capsys.readouterr().out
+    assert len(BLOCKS) == 6 and "CUBIC - DCTCP:" in stdout and "over 2 seeds" in stdout
     assert names["by_size"]["unfinished"].sum() == 1 and len(names["by_size"]) == 20
     assert names["rates"].shape[1] == 2 and len(names["runs"]) == 4

@@ -27,11 +27,11 @@ def evolve(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.lab
 def test_one_seed_is_one_policy_that_runs(tmp_path: Path) -> None:
-    told = [
+    runs = [
         evolve(tmp_path, *SHORT, "--seed", seed, "--save", f"{name}.npz") for name, seed in (("a", "1"), ("b", "1"), ("c", "2"))
     ]
-    assert all(done.returncode == 0 for done in told), told[0].stderr
-    assert len(told[0].stdout.splitlines()) == 3 and told[0].stdout.startswith("generation 1, return ")
+    assert all(run.returncode == 0 for run in runs), runs[0].stderr
+    assert len(runs[0].stdout.splitlines()) == 3 and runs[0].stdout.startswith("generation 1, return ")
     first, again, other = ((tmp_path / f"{name}.npz").read_bytes() for name in "abc")
     assert first == again != other
     words = ["--set", "time.duration=100ms", "--set", "time.warmup=0s", "--no-plot", "--quiet"]
@@ -42,8 +42,8 @@ def test_one_seed_is_one_policy_that_runs(tmp_path: Path) -> None:
 
 
 def test_a_number_of_nets_that_does_not_fit(tmp_path: Path) -> None:
-    done = evolve(tmp_path, "--nets", "9", "--labs", "4")
-    assert done.returncode == 1 and done.stderr.strip() == "--nets 9: give a multiple of --labs 4, and at least 4"
+    child = evolve(tmp_path, "--nets", "9", "--labs", "4")
+    assert child.returncode == 1 and child.stderr.strip() == "--nets 9: give a multiple of --labs 4, and at least 4"
 
 
 def test_a_policy_has_the_names_of_its_environment() -> None:

@@ -89,8 +89,8 @@ def test_a_policy_whose_manifest_is_nested_too_deeply_is_refused(tmp_path: Path)
 ])  # fmt: skip
 def test_a_nic_s_array_that_holds_no_such_numbers_is_refused(network: str, array: str, value: np.ndarray, tmp_path: Path) -> None:
     manifest = manifest_of(nic_policy.shipped(network))
-    with np.load(nic_policy.shipped(network)) as found:
-        arrays = {name: found[name] for name in found.files if name != "manifest"} | {array: value}
+    with np.load(nic_policy.shipped(network)) as stored:
+        arrays = {name: stored[name] for name in stored.files if name != "manifest"} | {array: value}
     del manifest["sha256"]
     manifest["sha256"] = digest(manifest, arrays)
     np.savez(tmp_path / "wrong.npz", manifest=np.array(json.dumps(manifest)), **arrays)
@@ -166,8 +166,8 @@ NO_JSON_OF_OURS = {
 @pytest.mark.parametrize("content", NO_JSON_OF_OURS.values(), ids=NO_JSON_OF_OURS.keys())
 def test_a_json_file_that_is_none_is_one_line(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "file.json"
-    for place in (path, tmp_path / manifest.NAME, tmp_path / checkpoints.INFO_FILE, tmp_path / "manifest.json"):
-        place.write_bytes(content)
+    for file in (path, tmp_path / manifest.NAME, tmp_path / checkpoints.INFO_FILE, tmp_path / "manifest.json"):
+        file.write_bytes(content)
     refusals = {
         "golden digests": lambda: golden.Book.read(path),
         "a record of golden digests": lambda: golden._recorded(path),
@@ -175,9 +175,9 @@ def test_a_json_file_that_is_none_is_one_line(content: bytes, tmp_path: Path) ->
         "a checkpoint": lambda: checkpoints.steps_of(tmp_path),
     }
     for name, read in refusals.items():
-        with pytest.raises(UsageError) as caught:
+        with pytest.raises(UsageError) as excinfo:
             read()
-        assert str(tmp_path) in str(caught.value) and "\n" not in str(caught.value), name
+        assert str(tmp_path) in str(excinfo.value) and "\n" not in str(excinfo.value), name
     assert not outputs.is_json_of(version=2)(path)
     assert ideal._read(path) == {}
     assert policies({"policy.npz": tmp_path / "policy.npz"}).keys() == {"policy.npz"}

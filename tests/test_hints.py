@@ -66,8 +66,8 @@ def parsers(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[s
     yield name, parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for word, each in action.choices.items():
-                yield from parsers(each, f"{name} {word}".strip())
+            for word, subparser in action.choices.items():
+                yield from parsers(subparser, f"{name} {word}".strip())
 
 
 COMMANDS = dict(parsers(parser.build()))
@@ -76,22 +76,22 @@ OF_ALL = {option for each in COMMANDS.values() for option in each._option_string
 
 def options_of(name: str) -> set[str]:
     """Returns the options of a command and of its subcommands."""
-    return {option for words, each in COMMANDS.items() if words.split()[:1] == [name] for option in each._option_string_actions}
+    return {option for words, entry in COMMANDS.items() if words.split()[:1] == [name] for option in entry._option_string_actions}
 
 
 def spoken(path: Path) -> Iterator[tuple[int, str]]:
     """Yields a module's messages to its user: those of errors, those that it prints, and those that it keeps for later."""
     for node in ast.walk(ast.parse(path.read_text())):
-        said: list[ast.expr] = []
+        expressions: list[ast.expr] = []
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            said = node.exc.args
+            expressions = node.exc.args
         elif isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            said = node.args if name in SPEAKS else []
+            expressions = node.args if name in SPEAKS else []
         elif isinstance(node, ast.Assign | ast.AnnAssign):
-            said = [node.value] if node.value is not None else []
-        for each in said:
-            yield from ((node.lineno, text) for text in texts(each) if " " in text)
+            expressions = [node.value] if node.value is not None else []
+        for expression in expressions:
+            yield from ((node.lineno, text) for text in texts(expression) if " " in text)
 
 
 def texts(node: ast.AST) -> Iterator[str]:
@@ -101,13 +101,13 @@ def texts(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.JoinedStr):
         yield "".join(part.value if isinstance(part, ast.Constant) else "X" for part in node.values)
     elif isinstance(node, ast.BinOp | ast.IfExp | ast.BoolOp | ast.Call):
-        for each in ast.iter_child_nodes(node):
-            yield from texts(each)
+        for child in ast.iter_child_nodes(node):
+            yield from texts(child)
 
 
 def modules() -> list[Path]:
-    found = {path.resolve() for folder in FOLDERS for path in (PACKAGE / folder).rglob("*.py")}
-    return sorted(path for path in found if path.is_relative_to(PACKAGE) and path.name != "parser.py")
+    paths = {path.resolve() for folder in FOLDERS for path in (PACKAGE / folder).rglob("*.py")}
+    return sorted(path for path in paths if path.is_relative_to(PACKAGE) and path.name != "parser.py")
 
 
 def sayers(path: Path) -> tuple[str, ...]:
@@ -119,29 +119,29 @@ def sayers(path: Path) -> tuple[str, ...]:
 
 def named(text: str) -> Iterator[tuple[str, str]]:
     """Yields the commands that a text names, with what follows them."""
-    for found in COMMAND.finditer(text):
-        words = found[1].split()
+    for match in COMMAND.finditer(text):
+        words = match[1].split()
         known = [name for count in (3, 2, 1) if (name := " ".join(words[:count])) in COMMANDS]
-        yield from ((name, found[0]) for name in known[:1])
+        yield from ((name, match[0]) for name in known[:1])
 
 
 def wrong_hints(path: Path) -> list[str]:
     """Returns the options in a module's messages that no command which could be meant has."""
-    found = dict[str, None]()
+    faults = dict[str, None]()
     for line, text in spoken(path):
-        theirs = {option for words, options in OTHERS if words in text for option in options}
+        foreign_options = {option for words, options in OTHERS if words in text for option in options}
         by_name = {option for command, _ in named(text) for option in options_of(command.split()[0])}
         for option in OPTION.findall(text):
-            if option in theirs or option in by_name:
+            if option in foreign_options or option in by_name:
                 continue
-            own = sayers(path)
-            if not (all(option in options_of(command) for command in own) if own else option in OF_ALL):
-                found[f"{path.relative_to(PACKAGE)}:{line}: {option} in {text!r}"] = None
-    return list(found)
+            commands = sayers(path)
+            if not (all(option in options_of(command) for command in commands) if commands else option in OF_ALL):
+                faults[f"{path.relative_to(PACKAGE)}:{line}: {option} in {text!r}"] = None
+    return list(faults)
 
 
 def test_options_that_messages_name_exist() -> None:
-    wrong = [each for path in modules() for each in wrong_hints(path)]
+    wrong = [hint for path in modules() for hint in wrong_hints(path)]
     assert not wrong, "\n".join(wrong)
 
 

@@ -42,8 +42,8 @@ class Claim:
 
 def point(picture: str, metric: str, line: str, x: float | str) -> float:
     """Returns the mean of a kept point."""
-    curve = next(each for each in KEPT[picture]["shows"]["panels"][metric] if each["name"] == line)
-    return float(next(each["mean"] for each in curve["points"] if each["x"] == x))
+    curve = next(kept_curve for kept_curve in KEPT[picture]["shows"]["panels"][metric] if kept_curve["name"] == line)
+    return float(next(kept_point["mean"] for kept_point in curve["points"] if kept_point["x"] == x))
 
 
 GBIT, MBIT, PERCENT, MS = 1e9, 1e6, 0.01, 1e-3
@@ -128,8 +128,8 @@ def test_a_measured_number_is_that_of_the_picture(claim: Claim) -> None:
 def test_no_measured_number_goes_unchecked() -> None:
     """A decimal number in a sentence that says "measured" is in the words of a claim."""
     checked = " ".join(claim.text for claim in CLAIMS)
-    told = [number for words in MEASURED.findall(PAGE) for number in re.findall(r"\d+\.\d+", words)]
-    assert len(told) > 30 and [number for number in told if number not in checked] == []
+    numbers = [number for words in MEASURED.findall(PAGE) for number in re.findall(r"\d+\.\d+", words)]
+    assert len(numbers) > 30 and [number for number in numbers if number not in checked] == []
 
 
 def test_what_the_page_calls_none_is_none() -> None:
@@ -145,8 +145,8 @@ def test_the_fat_tree_loses_what_the_page_says() -> None:
         seed: point("ecmp", "goodput_bps", "fattree", seed) / point("ecmp", "goodput_bps", "single", seed) for seed in SEEDS
     }
     losses = [1 - share for share in goodput.values()]
-    told = f"loses {sum(losses) / len(losses):.0%} on average, {min(losses):.0%} at least, {max(losses):.0%} at most"
-    assert told.replace("%", " %") in PAGE
+    sentence = f"loses {sum(losses) / len(losses):.0%} on average, {min(losses):.0%} at least, {max(losses):.0%} at most"
+    assert sentence.replace("%", " %") in PAGE
 
 
 def test_every_lab_has_its_answers() -> None:
@@ -182,8 +182,8 @@ def reward(action: float | str, senders: str, weight: float = 0.7) -> float:
 
 
 def test_rewards_are_as_the_page_computes_them() -> None:
-    told: dict[float | str, float] = {0: 0.970, 4: 0.958, 6: 0.910, "-": 0.973}
-    assert {action: round(reward(action, "2"), 3) for action in told} == told
+    expected: dict[float | str, float] = {0: 0.970, 4: 0.958, 6: 0.910, "-": 0.973}
+    assert {action: round(reward(action, "2"), 3) for action in expected} == expected
     assert max(range(0, 18, 2), key=lambda action: reward(action, "2")) == 0
     assert max(range(0, 18, 2), key=lambda action: reward(action, "2", 0.95)) == 2
-    assert all(f"{value:.3f}" in PAGE for value in told.values())
+    assert all(f"{value:.3f}" in PAGE for value in expected.values())

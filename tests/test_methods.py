@@ -32,52 +32,52 @@ FAST_TESTS = (
 
 
 def tracked() -> list[Path]:
-    told = subprocess.run(
+    listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    return [path for name in told.split("\0") if name and os.path.lexists(path := ROOT / name)]
+    return [path for name in listing.split("\0") if name and os.path.lexists(path := ROOT / name)]
 
 
 def imported_by(path: Path, *, in_functions: bool = True) -> set[str]:
     """Returns the modules of the project that a file imports."""
     tree = ast.parse(path.read_text())
-    found = set[str]()
+    names = set[str]()
     for node in ast.walk(tree) if in_functions else tree.body:
         if isinstance(node, ast.Import):
-            found |= {each.name for each in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
-    return found
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
 
 
 def own_files(name: str) -> set[Path]:
     """Returns the files of a method: its folder, its tests, and the studies that cannot be imported without it."""
     folders = (ROOT / "dc_gym/methods" / name, ROOT / "tests/methods" / name)
-    own = {path for path in tracked() if any(path.is_relative_to(folder) for folder in folders)}
+    method_files = {path for path in tracked() if any(path.is_relative_to(folder) for folder in folders)}
     files = [path for path in tracked() if path.suffix == ".py" and path.is_relative_to(STUDIES)]
     studies = {path: imported_by(path, in_functions=False) for path in files}
     gone = {f"dc_gym.methods.{name}"}
-    while more := {path for path, names in studies.items() if path not in own and begins(names, gone)}:
-        own |= more
+    while more := {path for path, names in studies.items() if path not in method_files and begins(names, gone)}:
+        method_files |= more
         gone |= {"dc_gym." + ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in more}
-    return own
+    return method_files
 
 
 def begins(names: set[str], gone: set[str]) -> bool:
-    return any(name == each or name.startswith(f"{each}.") for name in names for each in gone)
+    return any(name == prefix or name.startswith(f"{prefix}.") for name in names for prefix in gone)
 
 
 @pytest.fixture(params=METHODS)
 def without(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """A copy of the project without one method."""
-    own = own_files(request.param)
-    assert ROOT / "dc_gym/methods" / request.param / "method.py" in own
+    method_files = own_files(request.param)
+    assert ROOT / "dc_gym/methods" / request.param / "method.py" in method_files
     for path in tracked():
-        if path not in own:
+        if path not in method_files:
             copy = tmp_path / path.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, copy, follow_symlinks=False)
@@ -87,9 +87,9 @@ def without(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
 
 def run(folder: Path, *argv: str) -> str:
     env = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, *argv], cwd=folder, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    child = subprocess.run([sys.executable, *argv], cwd=folder, env=env, capture_output=True, text=True)
+    assert child.returncode == 0, child.stdout + child.stderr
+    return child.stdout
 
 
 @pytest.mark.long
@@ -98,15 +98,15 @@ def test_without_a_method_contracts_lists_and_tests_hold(without: Path) -> None:
     contracts = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
     assert "0 broken" in run(without, "-c", contracts)
     assert "dctcp" in run(without, "-c", "import sys; from dc_gym.cli.main import main; sys.exit(main(['list']))")
-    said = run(without, "-c", "from dc_gym.base import methods; print(*methods.by_name())")
-    assert len(said.split()) == len(METHODS) - 1
+    output = run(without, "-c", "from dc_gym.base import methods; print(*methods.by_name())")
+    assert len(output.split()) == len(METHODS) - 1
     assert "passed" in run(without, "-m", "pytest", "-q", "-n", "0", "-m", "not lab and not long", *FAST_TESTS)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_nothing_outside_of_a_method_imports_it(name: str) -> None:
-    own, of_studies = own_files(name) | {ROOT / path for path in MEASURED_BY.get(name, ())}, (STUDIES, TESTS_OF_STUDIES)
-    python = [path for path in tracked() if path.suffix == ".py" and path not in own]
+    members, of_studies = own_files(name) | {ROOT / path for path in MEASURED_BY.get(name, ())}, (STUDIES, TESTS_OF_STUDIES)
+    python = [path for path in tracked() if path.suffix == ".py" and path not in members]
     others = [path for path in python if not any(path.is_relative_to(folder) for folder in of_studies)]
     wrong = [str(path.relative_to(ROOT)) for path in others if begins(imported_by(path), {f"dc_gym.methods.{name}"})]
     assert not wrong

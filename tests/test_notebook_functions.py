@@ -54,7 +54,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "dctcp" in capsys.readouterr().out
     with pytest.raises(TestbedError, match=r"dcgym list nonsense: exit code 2: .*nonsense"):
         notebook.dcgym("list nonsense")
-    made = tmp_path / "made"
-    made.touch()
-    notebook.dcgym("list nonsense", makes=made)
+    existing = tmp_path / "made"
+    existing.touch()
+    notebook.dcgym("list nonsense", makes=existing)
     assert "is there already" in capsys.readouterr().out

@@ -25,8 +25,8 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def notebook(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))
+    return content
 
 
 def missing(cell: dict[str, Any]) -> list[str]:
@@ -74,12 +74,12 @@ def test_these_are_all() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_its_form(name: str) -> None:
     """Outputs are not kept in git, cells are short, and the file is as Jupyter would sort it."""
-    found = notebook(name)
-    assert (found["nbformat"], found["nbformat_minor"]) == (4, 5)
-    assert (FOLDER / f"{name}.ipynb").read_text() == json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    assert "".join(found["cells"][0]["source"]).startswith("<!-- SPDX-License-Identifier: Apache-2.0 -->\n# ")
-    assert len({cell["id"] for cell in found["cells"]}) == len(found["cells"])
-    for cell in found["cells"]:
+    content = notebook(name)
+    assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)
+    assert (FOLDER / f"{name}.ipynb").read_text() == json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    assert "".join(content["cells"][0]["source"]).startswith("<!-- SPDX-License-Identifier: Apache-2.0 -->\n# ")
+    assert len({cell["id"] for cell in content["cells"]}) == len(content["cells"])
+    for cell in content["cells"]:
         assert cell["cell_type"] in ("markdown", "code")
         if cell["cell_type"] == "code":
             assert cell["outputs"] == [] and cell["execution_count"] is None, "clear its outputs before you commit it"
@@ -113,9 +113,9 @@ def test_student_without_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_researcher_without_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pandas")
     names, pictures = run("researcher", tmp_path, monkeypatch)
-    said = capsys.readouterr().out
+    stdout = capsys.readouterr().out
     assert pictures == 3 and names["verdicts"] == {2: True, 8: True}
-    assert said.count("the claim holds") == 2 and "RTT inflation: " in said
+    assert stdout.count("the claim holds") == 2 and "RTT inflation: " in stdout
     assert len(names["table"]) == 12 and names["deployed"].fit
 
 

@@ -30,13 +30,13 @@ UNPICKLERS = {
 
 def calls() -> list[tuple[str, ast.Call, str, str]]:
     """Returns module, call, and the last two names of what is called, such as np and load."""
-    found = []
+    rows = []
     for path in sorted(_sources()):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 owner = ast.unparse(node.func.value)
-                found.append((str(path.relative_to(PACKAGE)), node, owner, node.func.attr))
-    return found
+                rows.append((str(path.relative_to(PACKAGE)), node, owner, node.func.attr))
+    return rows
 
 
 def _sources() -> list[Path]:
@@ -52,15 +52,15 @@ def test_arrays_are_read_without_pickles() -> None:
             continue
         if name in ("fromfile", "memmap"):  # plain numbers
             continue
-        given = {each.arg: ast.unparse(each.value) for each in call.keywords}
-        assert given.get("allow_pickle") == "False", f"{module}:{call.lineno}: give allow_pickle=False"
+        arguments = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+        assert arguments.get("allow_pickle") == "False", f"{module}:{call.lineno}: give allow_pickle=False"
         readers += 1
     assert readers
 
 
 def test_nothing_else_is_unpickled() -> None:
-    found = {module for module, _, owner, name in calls() if owner.endswith("pickle") and name in ("load", "loads", "Unpickler")}
-    assert found == set(UNPICKLERS)
+    files = {module for module, _, owner, name in calls() if owner.endswith("pickle") and name in ("load", "loads", "Unpickler")}
+    assert files == set(UNPICKLERS)
     assert not [module for module, _, owner, name in calls() if owner == "torch" and name == "load"]
 
 
@@ -78,9 +78,9 @@ class Evil:
 def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     folder = tmp_path / "training"
-    place = folder / "checkpoints" / "iteration-000001" / "learner_group" / "learner" / "rl_module" / "default_policy"
-    place.mkdir(parents=True)
-    (place / "class_and_ctor_args.pkl").write_bytes(pickle.dumps(Evil(tmp_path / "ran")))
+    module_folder = folder / "checkpoints" / "iteration-000001" / "learner_group" / "learner" / "rl_module" / "default_policy"
+    module_folder.mkdir(parents=True)
+    (module_folder / "class_and_ctor_args.pkl").write_bytes(pickle.dumps(Evil(tmp_path / "ran")))
     return folder
 
 

@@ -53,17 +53,17 @@ def test_a_picture_is_of_the_points_that_are_kept(name: str) -> None:
 
 
 def test_points_survive_being_kept() -> None:
-    told = pictures.kept()[QUICK]["shows"]
-    assert pictures.plain(pictures.from_plain(told)) == told
+    sheet = pictures.kept()[QUICK]["shows"]
+    assert pictures.plain(pictures.from_plain(sheet)) == sheet
 
 
 def test_the_hash_knows_what_is_drawn() -> None:
-    told = pictures.kept()[QUICK]["shows"]
-    found = {pictures.fingerprint_of(sweep_figure.draw(pictures.from_plain(told))) for _ in range(2)}
-    line = next(iter(told["panels"].values()))[0]
+    sheet = pictures.kept()[QUICK]["shows"]
+    fingerprints = {pictures.fingerprint_of(sweep_figure.draw(pictures.from_plain(sheet))) for _ in range(2)}
+    line = next(iter(sheet["panels"].values()))[0]
     line["points"][0]["mean"] *= 1.01
-    moved = pictures.fingerprint_of(sweep_figure.draw(pictures.from_plain(told)))
-    assert len(found) == 1 and moved not in found
+    moved = pictures.fingerprint_of(sweep_figure.draw(pictures.from_plain(sheet)))
+    assert len(fingerprints) == 1 and moved not in fingerprints
 
 
 @pytest.mark.lab
@@ -71,9 +71,9 @@ def test_the_hash_knows_what_is_drawn() -> None:
 def test_the_first_and_the_last_run_show_what_the_picture_shows(name: str, tmp_path: Path, lab_kernel: Any) -> None:
     tmp_path.chmod(0o755)
     sheet, _ = pictures.run(pictures.pictures()[name], tmp_path, ends=True)
-    kept = points_of(pictures.kept()[name]["shows"])
-    for place, values in points_of(pictures.plain(sheet)).items():
-        assert all(any(value == near(other) for other in kept[place]) for value in values), f"{place}: {values}: {REMEDY}"
+    kept_points = points_of(pictures.kept()[name]["shows"])
+    for key, values in points_of(pictures.plain(sheet)).items():
+        assert all(any(value == near(other) for other in kept_points[key]) for value in values), f"{key}: {values}: {REMEDY}"
 
 
 @pytest.mark.lab
@@ -81,10 +81,10 @@ def test_the_first_and_the_last_run_show_what_the_picture_shows(name: str, tmp_p
 @pytest.mark.parametrize("name", NAMES)
 def test_the_runs_show_what_the_picture_shows(name: str, tmp_path: Path, lab_kernel: Any) -> None:
     tmp_path.chmod(0o755)
-    found, kept = pictures.plain(pictures.run(pictures.pictures()[name], tmp_path)[0]), pictures.kept()[name]["shows"]
-    assert points_of(found) == {place: near(values) for place, values in points_of(kept).items()}, REMEDY
-    assert {key: each for key, each in found.items() if key != "panels"} == {
-        key: each for key, each in kept.items() if key != "panels"
+    sheet, kept_sheet = pictures.plain(pictures.run(pictures.pictures()[name], tmp_path)[0]), pictures.kept()[name]["shows"]
+    assert points_of(sheet) == {key: near(values) for key, values in points_of(kept_sheet).items()}, REMEDY
+    assert {key: value for key, value in sheet.items() if key != "panels"} == {
+        key: value for key, value in kept_sheet.items() if key != "panels"
     }, REMEDY
 
 
@@ -93,11 +93,11 @@ def near(value: Any) -> Any:
     return pytest.approx(value, rel=1e-9)
 
 
-def points_of(told: dict[str, Any]) -> dict[tuple[str, str, Any], list[float]]:
+def points_of(sheet: dict[str, Any]) -> dict[tuple[str, str, Any], list[float]]:
     """Returns the values of each point of a sheet, by metric, line and place on the axis."""
     return {
         (metric, line["name"], point["x"]): point["values"]
-        for metric, lines in told["panels"].items()
+        for metric, lines in sheet["panels"].items()
         for line in lines
         for point in line["points"]
     }
@@ -107,18 +107,18 @@ def points_of(told: dict[str, Any]) -> dict[tuple[str, str, Any], list[float]]:
 def test_a_reader_gets_the_same_picture(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's plot goes through `dcgym plot`, the picture through the script: both ask for the same sheet."""
     picture = pictures.pictures()[name]
-    asked: list[Any] = []
-    monkeypatch.setattr("dc_gym.results.figures.curves.main", lambda *args: asked.append(args) or 0)
+    calls: list[Any] = []
+    monkeypatch.setattr("dc_gym.results.figures.curves.main", lambda *args: calls.append(args) or 0)
     assert main.main(list(picture.plot)) == 0
-    _, x_key, metrics, by_key, out, force, where = asked[0]
-    told = pictures.kept()[name]["shows"]
-    assert (x_key, list(metrics), by_key) == (told["axis"]["key"], list(told["panels"]), told["by_key"])
+    _, x_key, metrics, by_key, out, force, where = calls[0]
+    sheet = pictures.kept()[name]["shows"]
+    assert (x_key, list(metrics), by_key) == (sheet["axis"]["key"], list(sheet["panels"]), sheet["by_key"])
     assert out is None and not force and not where
 
 
 def test_the_script_says_what_it_takes() -> None:
-    done = subprocess.run(
+    child = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "pictures.py"), "no-such-picture"], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 2 and "bufferbloat" in done.stderr
+    assert child.returncode == 2 and "bufferbloat" in child.stderr
     assert json.loads(pictures.KEPT.read_text())

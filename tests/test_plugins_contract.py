@@ -143,9 +143,9 @@ def entry_of(sort: str, name: str) -> Entry:
     return SORTS[sort].registry[name]
 
 
-def sample(name: str, each: Any) -> Any:
+def sample(name: str, rule: Any) -> Any:
     """Returns a value of a key as a spec has it."""
-    metadata = each.metadata
+    metadata = rule.metadata
     if metadata["names"]:
         return next(iter(metadata["names"]()))
     return OF_KEYS.get(name, SAMPLES[metadata["kind"]])
@@ -158,12 +158,12 @@ def needed(sort: str, name: str) -> dict[str, Any]:
 
 def document(sort: str, name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a spec that uses a kind with these keys. None: the key is not given."""
-    given = {key: value for key, value in keys.items() if value is not None}
+    present = {key: value for key, value in keys.items() if value is not None}
     plugins = {"plugins": [str(EXAMPLES / f"{name}.py")]} if name == SORTS[sort].example else {}
     sections = PLAIN | SORTS[sort].beside
     if sort == "actuator" and name in MARKING:
         sections |= {"topology": {**PLAIN["topology"], "marking": MARKING[name]}}
-    return plugins | sections | {"name": name, SORTS[sort].section: SORTS[sort].table(name, given)}
+    return plugins | sections | {"name": name, SORTS[sort].section: SORTS[sort].table(name, present)}
 
 
 def load(folder: Path, sort: str, name: str, keys: Mapping[str, Any]) -> spec.Spec:
@@ -171,23 +171,23 @@ def load(folder: Path, sort: str, name: str, keys: Mapping[str, Any]) -> spec.Sp
 
 
 def refusal(folder: Path, sort: str, name: str, keys: Mapping[str, Any]) -> str:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         load(folder, sort, name, keys)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    assert "\n" not in str(excinfo.value)
+    return str(excinfo.value)
 
 
 @pytest.mark.parametrize(("sort", "name"), CASES)
 def test_it_says_what_it_is(sort: str, name: str) -> None:
     """A kind says so in its docstring or its help, a key in its help: not empty, and without a full stop."""
     entry = entry_of(sort, name)
-    assert (told := plain(entry.help or told_of(entry.call))) != "-" and len(told) > 5
-    for key, each in entry.declared.items():
-        for text in (each.metadata["help"], each.metadata["otherwise"]):
+    assert (sentence := plain(entry.help or told_of(entry.call))) != "-" and len(sentence) > 5
+    for key, rule in entry.declared.items():
+        for text in (rule.metadata["help"], rule.metadata["otherwise"]):
             assert not text.endswith("."), f"{key}: {text}"
-        assert len(each.metadata["help"]) > 3, f"{key} has no help"
-        assert each.name.endswith(each.metadata["kind"].unit) and name_of(each) == key
-        assert not (each.metadata["needed"] and each.default is not None), f"{key} is needed, and has a default"
+        assert len(rule.metadata["help"]) > 3, f"{key} has no help"
+        assert rule.name.endswith(rule.metadata["kind"].unit) and name_of(rule) == key
+        assert not (rule.metadata["needed"] and rule.default is not None), f"{key} is needed, and has a default"
     if entry.keys is not None:
         assert told_of(entry.keys) and len(entry.declared) == len(fields(entry.keys))
 
@@ -203,15 +203,15 @@ def test_it_builds_from_its_declared_keys(sort: str, name: str, tmp_path: Path) 
         key: {key: sample(key, entry_of(sort, name).declared[key])} | BESIDE.get(key, {}) for key in entry_of(sort, name).takes()
     }
     for more in ({}, *others.values()):
-        made = load(tmp_path, sort, name, base | more)
-        graph = made.graph()
-        assert len(graph.hosts) >= 2 and made.flows(graph)
-        plain = made.to_dict()[SORTS[sort].section]
+        loaded_spec = load(tmp_path, sort, name, base | more)
+        graph = loaded_spec.graph()
+        assert len(graph.hosts) >= 2 and loaded_spec.flows(graph)
+        plain = loaded_spec.to_dict()[SORTS[sort].section]
         for key, value in (base | more).items():
-            each = entry_of(sort, name).declared[key]
-            if value is not None and each.metadata["kind"] not in (PATH, CODE_PATH):
-                assert plain[key] == each.metadata["kind"].write(each.metadata["kind"].parse(value)), key
-        assert spec.from_dict(json.loads(json.dumps(made.to_dict())), tmp_path) == made
+            rule = entry_of(sort, name).declared[key]
+            if value is not None and rule.metadata["kind"] not in (PATH, CODE_PATH):
+                assert plain[key] == rule.metadata["kind"].write(rule.metadata["kind"].parse(value)), key
+        assert spec.from_dict(json.loads(json.dumps(loaded_spec.to_dict())), tmp_path) == loaded_spec
 
 
 @pytest.mark.parametrize(("sort", "name"), CASES)
@@ -219,15 +219,15 @@ def test_a_default_is_what_holds_without_the_key(sort: str, name: str, tmp_path:
     entry, base = entry_of(sort, name), needed(sort, name)
     without = load(tmp_path, sort, name, base)
     for key in entry.takes():
-        each = entry.declared[key]
-        if each.default is not None and each.metadata["kind"] is not ARGS:
-            given = load(tmp_path, sort, name, base | {key: each.metadata["kind"].write(each.default)})
-            assert given.graph() == without.graph() and given.flows(given.graph()) == without.flows(without.graph()), key
+        rule = entry.declared[key]
+        if rule.default is not None and rule.metadata["kind"] is not ARGS:
+            stated = load(tmp_path, sort, name, base | {key: rule.metadata["kind"].write(rule.default)})
+            assert stated.graph() == without.graph() and stated.flows(stated.graph()) == without.flows(without.graph()), key
 
 
-def wrong(each: Any) -> Iterator[Any]:
+def wrong(rule: Any) -> Iterator[Any]:
     """Yields values that a key cannot have: of another form, out of bounds, an unknown name."""
-    metadata, kind = each.metadata, each.metadata["kind"]
+    metadata, kind = rule.metadata, rule.metadata["kind"]
     yield [1]
     if metadata["names"]:
         yield "no-such-name"
@@ -239,36 +239,36 @@ def wrong(each: Any) -> Iterator[Any]:
 @pytest.mark.parametrize(("sort", "name"), CASES)
 def test_wrong_values_are_one_line_that_names_the_key(sort: str, name: str, tmp_path: Path) -> None:
     base, section = needed(sort, name), SORTS[sort].section
-    for key, each in entry_of(sort, name).declared.items():
-        for value in wrong(each):
+    for key, rule in entry_of(sort, name).declared.items():
+        for value in wrong(rule):
             assert f"{section}.{key} = " in refusal(tmp_path, sort, name, base | {key: value}), (key, value)
-        if each.metadata["needed"]:
-            lacking = {other: value for other, value in base.items() if other != key}
-            assert re.search(rf"{section}\.{key}\b.* missing", refusal(tmp_path, sort, name, lacking)), key
+        if rule.metadata["needed"]:
+            incomplete = {other: value for other, value in base.items() if other != key}
+            assert re.search(rf"{section}\.{key}\b.* missing", refusal(tmp_path, sort, name, incomplete)), key
     assert f"{section}.nothing_such: unknown key" in refusal(tmp_path, sort, name, base | {"nothing_such": 1})
 
 
 @pytest.mark.parametrize(("sort", "name"), CASES)
 def test_another_kind_refuses_its_keys(sort: str, name: str, tmp_path: Path) -> None:
     registry = SORTS[sort].registry
-    for key, each in entry_of(sort, name).declared.items():
+    for key, rule in entry_of(sort, name).declared.items():
         others = [other for other, entry in registry.items() if key not in entry.declared]
         if key == "size":  # all workloads have it
             continue
-        words = refusal(tmp_path, sort, others[0], needed(sort, others[0]) | {key: sample(key, each)})
+        words = refusal(tmp_path, sort, others[0], needed(sort, others[0]) | {key: sample(key, rule)})
         assert re.search(rf"{SORTS[sort].section}\.{key} = .*: has no effect with \w+ '{others[0]}'; remove it", words), words
 
 
 @pytest.mark.parametrize(("sort", "name"), CASES)
 def test_the_schema_has_it(sort: str, name: str, tmp_path: Path) -> None:
     """The schema of `dcgym schema --plugin FILE` takes its specs, and refuses wrong values and unknown keys."""
-    validator = Draft202012Validator(schema([SORTS[each].example for each in SORTS]))
+    validator = Draft202012Validator(schema([SORTS[plugin_sort].example for plugin_sort in SORTS]))
     entry, base, section = entry_of(sort, name), needed(sort, name), SORTS[sort].section
     keys = base | {key: sample(key, entry.declared[key]) for key in entry.takes()}
-    good = document(sort, name, keys)
-    assert not list(validator.iter_errors(good))
-    for key, each in entry.declared.items():
-        assert plain(each.metadata["help"]).replace("`", "") in str(validator.schema["properties"][section]).replace("`", ""), key
+    valid = document(sort, name, keys)
+    assert not list(validator.iter_errors(valid))
+    for key, rule in entry.declared.items():
+        assert plain(rule.metadata["help"]).replace("`", "") in str(validator.schema["properties"][section]).replace("`", ""), key
         assert list(validator.iter_errors(document(sort, name, keys | {key: [1]}))), key
     assert list(validator.iter_errors(document(sort, name, keys | {"nothing_such": 1})))
     if sort != "policy" or entry.declared:  # a policy may also be a file or a class
@@ -279,8 +279,8 @@ def test_the_schema_has_it(sort: str, name: str, tmp_path: Path) -> None:
 def test_the_list_shows_it(sort: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", name]) == 0
     out = capsys.readouterr().out
-    for key, each in entry_of(sort, name).declared.items():
-        assert f"{SORTS[sort].section}.{key} " in out and plain(each.metadata["help"]) in out
+    for key, rule in entry_of(sort, name).declared.items():
+        assert f"{SORTS[sort].section}.{key} " in out and plain(rule.metadata["help"]) in out
     assert main(["list"]) == 0
     assert re.search(rf"^  {re.escape(name)} ", capsys.readouterr().out, re.MULTILINE)
 
@@ -299,8 +299,8 @@ def test_the_example_has_keys_of_its_own(sort: str) -> None:
     """Its spec gives at least one, and loads as it is."""
     entry, path = entry_of(sort, SORTS[sort].example), EXAMPLES / f"{SORTS[sort].example}.toml"
     assert set(tomllib.loads(path.read_text())[SORTS[sort].section]) & set(entry.declared)
-    made = spec.load(path)
-    assert made.flows(made.graph()) and made.plugins == (EXAMPLES / f"{SORTS[sort].example}.py",)
+    loaded_spec = spec.load(path)
+    assert loaded_spec.flows(loaded_spec.graph()) and loaded_spec.plugins == (EXAMPLES / f"{SORTS[sort].example}.py",)
 
 
 def test_a_sweep_and_an_override_take_a_key_of_a_plug_in(tmp_path: Path) -> None:
@@ -319,9 +319,9 @@ def test_a_sweep_and_an_override_take_a_key_of_a_plug_in(tmp_path: Path) -> None
 def test_a_name_is_taken_once(sort: str) -> None:
     registry = SORTS[sort].registry
     name, entry = next(iter(registry.items()))
-    with pytest.raises(registry.error, match="is registered already; choose another name") as caught:
+    with pytest.raises(registry.error, match="is registered already; choose another name") as excinfo:
         registry.add(name, entry.call, entry.keys)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(excinfo.value)
 
 
 def test_the_schema_knows_lists_of_actuators() -> None:
@@ -331,8 +331,8 @@ def test_the_schema_knows_lists_of_actuators() -> None:
     def faults(**agent: Any) -> list[Any]:
         return list(validator.iter_errors({**document("actuator", "limit", {}), "agent": agent}))
 
-    for good in ("limit", "rate,limit", " s1-*:limit , rate", "switch:limit,s2-eth3:marking,host:rate"):
-        assert not faults(actuators=good, least_limit="20kB"), good
+    for valid in ("limit", "rate,limit", " s1-*:limit , rate", "switch:limit,s2-eth3:marking,host:rate"):
+        assert not faults(actuators=valid, least_limit="20kB"), valid
     for wrong in ("limits", "rate,", "s1-*:", "limit rate", "limit,rat"):
         assert faults(actuators=wrong), wrong
     for without in ("rate", "s1-limit:rate", "host:rate,marking"):
@@ -354,11 +354,11 @@ def test_the_schema_knows_whose_key_a_policy_s_is() -> None:
 
 def test_the_schema_without_plug_ins_is_closed() -> None:
     """The one of the documentation has no actuator and no key of the examples."""
-    good = document("actuator", "marking", {})
+    valid = document("actuator", "marking", {})
     text = json.loads((ROOT / "docs" / "spec.schema.json").read_text())
-    assert not list(Draft202012Validator(text).iter_errors(good))
+    assert not list(Draft202012Validator(text).iter_errors(valid))
     for agent in ({"actuators": "limit"}, {"least_limit": "20kB"}, {"nothing_such": 1}):
-        assert list(Draft202012Validator(text).iter_errors(good | {"agent": agent})), agent
+        assert list(Draft202012Validator(text).iter_errors(valid | {"agent": agent})), agent
 
 
 # --- features and rewards, which have no keys
@@ -374,37 +374,37 @@ REWARDS = (*(each.name for each in reward.rewards()), "unrest")
 
 
 def feature(name: str) -> observation.Feature:
-    return next(each for each in observation.features() if each.name == name)
+    return next(candidate for candidate in observation.features() if candidate.name == name)
 
 
 @pytest.mark.usefixtures("calm")
 @pytest.mark.parametrize("name", FEATURES)
 def test_a_feature_has_a_formula_and_bounds_that_hold(name: str) -> None:
-    each = feature(name)
-    assert len(each.formula) > 3 and not each.formula.endswith(".") and each.kind in observation.KINDS
+    entry = feature(name)
+    assert len(entry.formula) > 3 and not entry.formula.endswith(".") and entry.kind in observation.KINDS
     scene, info = made_up.scene()
     observer = observation.Observer(scene, name)
     low, high = observer.space.low, observer.space.high
-    assert (low == np.float32(each.low)).all() and (high == np.float32(each.high)).all()
+    assert (low == np.float32(entry.low)).all() and (high == np.float32(entry.high)).all()
     rng = np.random.default_rng(1)
     for _ in range(20):
-        seen = observer.observe(made_up.random_frame(scene, info, rng))
-        assert observer.space.contains(seen) and len(seen) == len(scene.hosts if each.kind == "host" else scene.ports)
+        values = observer.observe(made_up.random_frame(scene, info, rng))
+        assert observer.space.contains(values) and len(values) == len(scene.hosts if entry.kind == "host" else scene.ports)
 
 
 @pytest.mark.usefixtures("calm")
 @pytest.mark.parametrize("name", REWARDS)
 def test_a_reward_has_a_formula_and_a_range_that_holds(name: str) -> None:
-    (each,) = (each for each in reward.rewards() if each.name == name)
-    assert len(each.formula) > 3 and not each.formula.endswith(".")
+    (entry,) = (entry for entry in reward.rewards() if entry.name == name)
+    assert len(entry.formula) > 3 and not entry.formula.endswith(".")
     scene, info = made_up.scene()
-    low, high = each.range(scene)
+    low, high = entry.range(scene)
     assert low < high
     rng = np.random.default_rng(1)
     for _ in range(20):
         now = made_up.random_frame(scene, info, rng)
-        assert low - 1e-9 <= each.value(now, scene, scene.share(now.in_force_bps)) <= high + 1e-9
-    if each.cost:
+        assert low - 1e-9 <= entry.value(now, scene, scene.share(now.in_force_bps)) <= high + 1e-9
+    if entry.cost:
         with pytest.raises(
             UsageError, match=rf"agent\.reward: '{name}' adds {name}, which is better when smaller; write -{name}"
         ):
@@ -419,8 +419,8 @@ def test_a_reward_has_a_formula_and_a_range_that_holds(name: str) -> None:
     ("key", "name"), [*(("agent.observe", name) for name in FEATURES), *(("agent.reward", name) for name in REWARDS)]
 )
 def test_features_and_rewards_are_listed(key: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = observation.features() if key == "agent.observe" else reward.rewards()
-    (formula,) = (each.formula for each in found if each.name == name)
+    entries = observation.features() if key == "agent.observe" else reward.rewards()
+    (formula,) = (entry.formula for entry in entries if entry.name == name)
     assert main(["list", name]) == 0
     assert re.search(rf"^{key} = '{name}': .*{re.escape(plain(formula))}$", capsys.readouterr().out, re.MULTILINE)
     assert main(["list", "features" if key == "agent.observe" else "rewards"]) == 0
@@ -458,15 +458,15 @@ def aimd(registries: None) -> None:
 @pytest.mark.usefixtures("aimd")
 @pytest.mark.parametrize("name", NIC_ALGORITHMS)
 def test_an_algorithm_declares_its_parameters(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = algorithms.load(name, tmp_path)
-    assert found.name == name and len(found.help) > 5 and not found.help.endswith(".")
-    for each in found.parameters:
-        assert each.help and not each.help.endswith(".") and each.source and each.least <= each.default <= each.greatest
-        assert re.fullmatch(r"[a-z][a-z0-9_]*", each.name)
+    algorithm = algorithms.load(name, tmp_path)
+    assert algorithm.name == name and len(algorithm.help) > 5 and not algorithm.help.endswith(".")
+    for param in algorithm.parameters:
+        assert param.help and not param.help.endswith(".") and param.source and param.least <= param.default <= param.greatest
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", param.name)
     assert main(["list", name]) == 0
     out = capsys.readouterr().out
     assert (
-        all(each.name in out for each in found.parameters)
+        all(param.name in out for param in algorithm.parameters)
         and name in schema()["then"]["properties"]["controller"]["properties"]["name"]["enum"]
     )
 
@@ -478,18 +478,18 @@ def test_an_algorithm_takes_its_parameters_within_their_bounds(name: str, tmp_pa
         (f'plugins = ["{EXAMPLES}/aimd.py"]\n' if name == "aimd" else "")
         + f'topology.preset = "dumbbell-1g"\nworkload.kind = "pairs"\ntime.duration = "1ms"\ncontroller.name = "{name}"\n'
     )
-    found = algorithms.load(name, tmp_path)
-    for each in found.parameters:
-        for value in (each.least, each.default, each.greatest):
-            made = spec.load(tmp_path / "nic.toml", [f"nic.parameters.{each.name}={value}"])
-            assert dict(made.nic.parameters) == {each.name: value}
-        with pytest.raises(UsageError, match=rf"--set: nic\.parameters\.{each.name} = .*{each.least}\.\.{each.greatest}"):
-            spec.load(tmp_path / "nic.toml", [f"nic.parameters.{each.name}={each.greatest + 1}"])
+    algorithm = algorithms.load(name, tmp_path)
+    for param in algorithm.parameters:
+        for value in (param.least, param.default, param.greatest):
+            nic_spec = spec.load(tmp_path / "nic.toml", [f"nic.parameters.{param.name}={value}"])
+            assert dict(nic_spec.nic.parameters) == {param.name: value}
+        with pytest.raises(UsageError, match=rf"--set: nic\.parameters\.{param.name} = .*{param.least}\.\.{param.greatest}"):
+            spec.load(tmp_path / "nic.toml", [f"nic.parameters.{param.name}={param.greatest + 1}"])
     with pytest.raises(UsageError, match=r"--set: nic\.parameters\.nothing_such = 1: .* has no parameter"):
         spec.load(tmp_path / "nic.toml", ["nic.parameters.nothing_such=1"])
 
 
 @pytest.mark.usefixtures("aimd")
 def test_the_example_of_an_algorithm_sets_a_parameter() -> None:
-    made = spec.load(EXAMPLES / "aimd.toml")
-    assert dict(made.nic.parameters) == {"threshold": 384} and controllers.find("aimd").label == "AIMD on round trips"
+    nic_spec = spec.load(EXAMPLES / "aimd.toml")
+    assert dict(nic_spec.nic.parameters) == {"threshold": 384} and controllers.find("aimd").label == "AIMD on round trips"

@@ -31,7 +31,7 @@ def functions(body: list[ast.stmt], scope: str = "") -> Iterator[tuple[str, ast.
 
 def lacks_arguments(node: ast.FunctionDef) -> bool:
     """Tells whether a function takes several arguments and has no Args section."""
-    names = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
     return len([name for name in names if name not in ("self", "cls")]) > 1 and "Args:\n" not in (ast.get_docstring(node) or "")
 
 
@@ -49,5 +49,5 @@ def test_functions_describe_their_arguments(name: str) -> None:
 def test_ruff_checks_the_docstrings_of_the_list_and_of_no_other_file() -> None:
     for name, code in ((FILES[0], 1), ("dc_gym/base/files.py", 0)):
         argv = [sys.executable, "-m", "ruff", "check", "--stdin-filename", name, "-"]
-        done = subprocess.run(argv, cwd=ROOT, input="def shown(): ...\n", capture_output=True, text=True)
-        assert done.returncode == 1 and ("D103" in done.stdout) == bool(code), done.stdout + done.stderr
+        child = subprocess.run(argv, cwd=ROOT, input="def shown(): ...\n", capture_output=True, text=True)
+        assert child.returncode == 1 and ("D103" in child.stdout) == bool(code), child.stdout + child.stderr

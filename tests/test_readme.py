@@ -32,13 +32,13 @@ def test_the_promise_holds_where_all_but_our_own_parts_are_the_same(tmp_path, la
     """If a change of ours alters the digest, run `make demo` and scripts/readme.py again."""
     tmp_path.chmod(0o755)
     (cell,) = demo_cells(tmp_path, "dumbbell-10m-dctcp")
-    done = subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *cell.argv()], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    child = subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *cell.argv()], capture_output=True, text=True)
+    assert child.returncode == 0, child.stderr
     result = load_result(cell.out, check_digest=True)
     digest, environment = promised()
-    mine = result.manifest["environment"]
-    if outside(mine) != outside(environment):
-        pytest.skip(f"another environment than the README's: {mine}")
+    run_environment = result.manifest["environment"]
+    if outside(run_environment) != outside(environment):
+        pytest.skip(f"another environment than the README's: {run_environment}")
     assert result.digest == digest
 
 

@@ -38,8 +38,8 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     for name in ("ring", "line"):
         (folder / f"{name}.py").write_text(KIND.format(package=package, name=name))
     monkeypatch.syspath_prepend(tmp_path)
-    found: Registry = __import__(package).REGISTRY
-    return found
+    kinds: Registry = __import__(package).REGISTRY
+    return kinds
 
 
 def imported(registry: Registry) -> set[str]:
@@ -73,5 +73,5 @@ def test_a_file_that_registers_something_else_is_one_line(registry: Registry) ->
 
 
 def test_a_spec_imports_the_topology_that_it_names_and_no_other() -> None:
-    done = subprocess.run([sys.executable, "-c", SPEC], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["dumbbell"]
+    child = subprocess.run([sys.executable, "-c", SPEC], capture_output=True, text=True, check=True)
+    assert child.stdout.split() == ["dumbbell"]

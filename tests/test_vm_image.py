@@ -51,9 +51,9 @@ def test_the_description_has_the_machine_and_refers_to_its_disk() -> None:
     assert attribute(disk, "fileRef") == attribute(file, "id") and attribute(disk, "capacity") == str(7 << 30)
     pieces = {}
     for item in tree.iterfind(".//ovf:Item", OVF):
-        names = [each.tag.partition("}")[2] for each in item]
+        names = [element.tag.partition("}")[2] for element in item]
         assert names == sorted(names), "the standard's order"
-        values = {name: each.text for name, each in zip(names, item, strict=True)}
+        values = {name: element.text for name, element in zip(names, item, strict=True)}
         pieces[int(values["ResourceType"] or "")] = values
     assert pieces[vm_ovf.PROCESSOR]["VirtualQuantity"] == "3"
     assert pieces[vm_ovf.MEMORY]["VirtualQuantity"] == "5120" and pieces[vm_ovf.MEMORY]["AllocationUnits"] == "byte * 2^20"
@@ -93,8 +93,8 @@ def test_sfdisk_reads_the_table(tmp_path: Path) -> None:
     with disk.open("wb") as file:
         file.write(vm_disk.boot_sectors(bytes(512), b"", 64 << 20))
         file.truncate(64 << 20)
-    done = subprocess.run(["/usr/sbin/sfdisk", "--json", disk], capture_output=True, text=True, check=True)
-    table = json.loads(done.stdout)["partitiontable"]
+    child = subprocess.run(["/usr/sbin/sfdisk", "--json", disk], capture_output=True, text=True, check=True)
+    table = json.loads(child.stdout)["partitiontable"]
     (partition,) = table["partitions"]
     assert table["label"] == "dos" and partition["bootable"] and partition["type"] == "83"
     assert (partition["start"], partition["size"]) == (2048, (64 << 20) // 512 - 2048)
@@ -112,8 +112,8 @@ def test_mke2fs_fills_the_partition_with_a_folder(tmp_path: Path) -> None:
     assert len(content) == 64 << 20 and not any(content[: 1 << 20])
     (tmp_path / "partition").write_bytes(content[1 << 20 :])
     subprocess.run(["/usr/sbin/e2fsck", "-fn", tmp_path / "partition"], check=True, capture_output=True)
-    shown = ["/usr/sbin/debugfs", "-R", "cat /etc/hostname", tmp_path / "partition"]
-    assert subprocess.run(shown, capture_output=True, text=True, check=True).stdout == "dcgym\n"
+    argv = ["/usr/sbin/debugfs", "-R", "cat /etc/hostname", tmp_path / "partition"]
+    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "dcgym\n"
 
 
 def test_what_is_copied_into_the_image_names_nothing_of_the_building_machine() -> None:
@@ -171,8 +171,8 @@ def test_a_wrong_argument_is_one_line(
     file.touch()
     replaced = {"WHEEL": str(wheel), "FILE": str(file)}
     assert vm_image.main([replaced.get(word, word) for word in argv]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("vm_image: ") and words in said and said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("vm_image: ") and words in stderr and stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
@@ -224,10 +224,10 @@ RUN = "dcgym run examples/dumbbell.toml --set time.duration=1s --set time.warmup
 def image(suffix: str) -> Path:
     if shutil.which(vm_console.QEMU) is None:
         pytest.skip(f"no {vm_console.QEMU}: apt-get install --no-install-recommends qemu-system-x86")
-    found = IMAGES / f"{vm_image.NAME}.{suffix}"
-    if not found.is_file():
-        pytest.skip(f"no {found}: make vm-image")
-    return found
+    path = IMAGES / f"{vm_image.NAME}.{suffix}"
+    if not path.is_file():
+        pytest.skip(f"no {path}: make vm-image")
+    return path
 
 
 @pytest.mark.long
@@ -249,16 +249,16 @@ class Student(vm_console.Vm):
         self.secret = ""
 
     def boot(self) -> str:
-        shown = super().boot()
-        found = re.search(r"http://localhost:8888/lab\?token=(\w+)", shown)
-        assert found is not None, shown
-        self.secret = found[1]
-        return shown
+        console = super().boot()
+        match = re.search(r"http://localhost:8888/lab\?token=(\w+)", console)
+        assert match is not None, console
+        self.secret = match[1]
+        return console
 
     def serve(self, port: int = 8888) -> None:
         """Waits for the notebook server, or for another one, which starts after the console."""
-        status, said = self.run(f"until ss -ltn | grep -q ':{port} '; do sleep 1; done", 1500)
-        assert status == 0, said
+        status, output = self.run(f"until ss -ltn | grep -q ':{port} '; do sleep 1; done", 1500)
+        assert status == 0, output
 
     def file(self, name: str) -> bytes:
         """Returns a file of the student's home, by the notebook server."""
@@ -272,8 +272,8 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Student]:
     disk, ports = image("qcow2"), (vm_console.free_port(), vm_console.free_port())
     log = tmp_path_factory.mktemp("vm") / "console.log"
     with Student(vm_console.command(disk, *ports), log, *ports) as machine:
-        shown = machine.boot()
-        assert "dcgym doctor" in shown and f"password {machine.secret}" in shown, "the message says what to type first"
+        console = machine.boot()
+        assert "dcgym doctor" in console and f"password {machine.secret}" in console, "the message says what to type first"
         yield machine
         assert machine.power_off() == 0
 
@@ -281,22 +281,22 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Student]:
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_the_doctor_finds_all_that_a_run_needs(student: Student) -> None:
-    status, said = student.run("dcgym doctor")
-    assert status == 0 and "FAILS" not in said, said
+    status, output = student.run("dcgym doctor")
+    assert status == 0 and "FAILS" not in output, output
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_a_student_is_no_root_and_nothing_of_the_building_machine_is_there(student: Student) -> None:
     assert student.run("id -un")[1].split() == ["student"]
-    status, said = student.run(f"sudo -S passwd -S root <{vm_console.SECRET}")
-    assert status == 0 and " L " in said.splitlines()[-1], said
-    status, said = student.run(
+    status, output = student.run(f"sudo -S passwd -S root <{vm_console.SECRET}")
+    assert status == 0 and " L " in output.splitlines()[-1], output
+    status, output = student.run(
         "cat /etc/apt/sources.list.d/* /etc/pip.conf /etc/xdg/pip/pip.conf 2>/dev/null; grep -ri proxy /etc/apt"
     )
-    assert not said.strip(), said
-    status, said = student.run("ls -A /usr/local/share/ca-certificates; env | grep -i -e proxy -e pip_ -e cert; ls -A /opt")
-    assert said.split() == ["dcgym"], said
+    assert not output.strip(), output
+    status, output = student.run("ls -A /usr/local/share/ca-certificates; env | grep -i -e proxy -e pip_ -e cert; ls -A /opt")
+    assert output.split() == ["dcgym"], output
 
 
 @pytest.mark.long
@@ -307,12 +307,12 @@ def test_the_first_lab_runs_to_its_picture(student: Student, tmp_path: Path) -> 
     page = (ROOT / "docs" / "labs" / "bufferbloat.md").read_text()
     sweep, plot = (next(line for line in page.splitlines() if line.startswith(begin)) for begin in LAB)
     assert student.run(CUT)[0] == 0
-    status, said = student.run(sweep + SHORT)
-    assert status == 0, said
-    status, said = student.run(plot)
-    assert status == 0, said
-    names = [word for word in said.split() if word.endswith(".png")]
-    assert names, said
+    status, output = student.run(sweep + SHORT)
+    assert status == 0, output
+    status, output = student.run(plot)
+    assert status == 0, output
+    names = [word for word in output.split() if word.endswith(".png")]
+    assert names, output
     content = student.file(f"results/bufferbloat/{Path(names[-1]).name}")
     (tmp_path / "bufferbloat.png").write_bytes(content)
     picture = pictures.imread(io.BytesIO(content))
@@ -324,11 +324,11 @@ def test_the_first_lab_runs_to_its_picture(student: Student, tmp_path: Path) -> 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_a_run_has_the_digest_that_it_has_here(student: Student, tmp_path: Path) -> None:
-    status, said = student.run(f"{RUN} results/digest")
-    assert status == 0, said
+    status, output = student.run(f"{RUN} results/digest")
+    assert status == 0, output
     there = json.loads(student.file("results/digest/manifest.json"))
-    own = f"{Path(sys.executable).parent}/{RUN.replace('examples', str(ROOT / 'examples'))} {tmp_path}/digest"
-    subprocess.run(own.split(), check=True, cwd=tmp_path)
+    command = f"{Path(sys.executable).parent}/{RUN.replace('examples', str(ROOT / 'examples'))} {tmp_path}/digest"
+    subprocess.run(command.split(), check=True, cwd=tmp_path)
     here = json.loads((tmp_path / "digest" / "manifest.json").read_text())
     if there["fingerprint"] != here["fingerprint"]:
         pytest.skip(f"another environment here: {here['environment']}, there: {there['environment']}")
@@ -339,21 +339,21 @@ def test_a_run_has_the_digest_that_it_has_here(student: Student, tmp_path: Path)
 @pytest.mark.timeout(3600)
 @pytest.mark.skipif(shutil.which("ssh") is None, reason="no ssh: apt-get install openssh-client")
 def test_the_password_opens_the_forwarded_port_for_the_student_alone(student: Student, tmp_path: Path) -> None:
-    asked, password = tmp_path / "askpass", tmp_path / "password"
-    asked.write_text(f"#!/bin/sh\ncat {password}\n")
-    asked.chmod(0o755)
-    env = {"PATH": os.environ["PATH"], "SSH_ASKPASS": str(asked), "SSH_ASKPASS_REQUIRE": "force", "HOME": str(tmp_path)}
+    askpass, password = tmp_path / "askpass", tmp_path / "password"
+    askpass.write_text(f"#!/bin/sh\ncat {password}\n")
+    askpass.chmod(0o755)
+    env = {"PATH": os.environ["PATH"], "SSH_ASKPASS": str(askpass), "SSH_ASKPASS_REQUIRE": "force", "HOME": str(tmp_path)}
     argv = ["ssh", "-p", str(student.ssh_port), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
     argv += ["-o", "ConnectTimeout=300", "-o", "NumberOfPasswordPrompts=1"]
     student.serve(22)
     password.write_text("dcgym")
-    done = subprocess.run([*argv, "student@127.0.0.1", "true"], env=env, capture_output=True, text=True)
-    assert done.returncode == 255 and "Permission denied" in done.stderr
+    child = subprocess.run([*argv, "student@127.0.0.1", "true"], env=env, capture_output=True, text=True)
+    assert child.returncode == 255 and "Permission denied" in child.stderr
     password.write_text(student.secret)
-    done = subprocess.run([*argv, "student@127.0.0.1", "dcgym --version"], env=env, capture_output=True, text=True)
-    assert done.returncode == 0 and "0.1" in done.stdout, done.stderr
-    done = subprocess.run([*argv, "root@127.0.0.1", "true"], env=env, capture_output=True, text=True)
-    assert done.returncode == 255 and "Permission denied" in done.stderr
+    child = subprocess.run([*argv, "student@127.0.0.1", "dcgym --version"], env=env, capture_output=True, text=True)
+    assert child.returncode == 0 and "0.1" in child.stdout, child.stderr
+    child = subprocess.run([*argv, "root@127.0.0.1", "true"], env=env, capture_output=True, text=True)
+    assert child.returncode == 255 and "Permission denied" in child.stderr
 
 
 @pytest.mark.long
@@ -363,11 +363,11 @@ def test_a_foreign_page_gets_no_shell(token: str, student: Student) -> None:
     assert student.run("stat -c %a:%U /var/lib/dcgym/secret")[1].split() == ["600:student"]
     student.serve()
     headers = {"Origin": "http://foreign.example", "Authorization": f"token {token}"}
-    asked = urllib.request.Request(
+    request = urllib.request.Request(
         f"{student.notebook}/api/terminals", b"{}", headers if token else {"Origin": headers["Origin"]}
     )
     with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(asked, timeout=300)
+        urllib.request.urlopen(request, timeout=300)
     assert refused.value.code in (403, 404), "404: to other origins there is no such page"
 
 
@@ -376,10 +376,10 @@ def test_a_foreign_page_gets_no_shell(token: str, student: Student) -> None:
 def test_a_full_disk_is_one_line(student: Student) -> None:
     fill = "fallocate -l $(($(df --output=avail -B1 . | tail -1) - 100000)) filler; head -c 200000 /dev/zero >> filler"
     assert student.run(fill)[0] == 1, "head finds no room"
-    status, said = student.run(f"{RUN} results/full")
+    status, output = student.run(f"{RUN} results/full")
     assert student.run("rm -f filler")[0] == 0
-    lines = [line for line in said.splitlines() if line.strip()]
-    assert status == 2 and len(lines) == 1 and "the disk has 0 B" in said, said
+    lines = [line for line in output.splitlines() if line.strip()]
+    assert status == 2 and len(lines) == 1 and "the disk has 0 B" in output, output
 
 
 @pytest.mark.long
@@ -394,8 +394,8 @@ def test_the_appliances_disk_boots_on_its_own_devices(tmp_path: Path) -> None:
     ports = vm_console.free_port(), vm_console.free_port()
     with Student(vm_console.sata_command(tmp_path / disk.name, *ports), tmp_path / "console.log", *ports) as machine:
         machine.boot()
-        status, said = machine.run("dcgym list >/dev/null; ls /sys/bus/pci/drivers/ahci /sys/bus/pci/drivers/e1000")
-        assert status == 0 and said.count("0000:00") == 2, said
+        status, output = machine.run("dcgym list >/dev/null; ls /sys/bus/pci/drivers/ahci /sys/bus/pci/drivers/e1000")
+        assert status == 0 and output.count("0000:00") == 2, output
         with socket.create_connection(("127.0.0.1", machine.ssh_port), timeout=300) as port:
             assert port.recv(8).startswith(b"SSH-2.0")
         assert machine.power_off() == 0

@@ -45,45 +45,45 @@ def tracked(*folders: str) -> set[str]:
 
 def of_the_package() -> set[str]:
     """Returns every file of the package by its place in it, following symlinks."""
-    own = {name for name in tracked("dc_gym") if (ROOT / name).is_file()}
-    return own | {f"dc_gym/{name}" for name in tracked(*PARTS)}
+    names = {name for name in tracked("dc_gym") if (ROOT / name).is_file()}
+    return names | {f"dc_gym/{name}" for name in tracked(*PARTS)}
 
 
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("sdist")
     argv = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(out), str(ROOT)]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    (made,) = out.iterdir()
-    return made
+    child = subprocess.run(argv, capture_output=True, text=True)
+    assert child.returncode == 0, child.stderr
+    (archive_path,) = out.iterdir()
+    return archive_path
 
 
 def test_the_source_distribution_has_the_package_and_what_builds_it(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
-        found = {name.partition("/")[2] for name in archive.getnames() if not archive.getmember(name).isdir()}
-    of_setuptools = {name for name in found if name.startswith("dc_gym.egg-info/")} | {"PKG-INFO", "setup.cfg"}
+        names = {name.partition("/")[2] for name in archive.getnames() if not archive.getmember(name).isdir()}
+    of_setuptools = {name for name in names if name.startswith("dc_gym.egg-info/")} | {"PKG-INFO", "setup.cfg"}
     beside = BESIDE | tracked("scripts", "examples", "docs", "LICENSES")
-    assert found - of_setuptools == of_the_package() | beside
+    assert names - of_setuptools == of_the_package() | beside
 
 
 @pytest.fixture(scope="module")
 def wheel() -> Path:
-    found = list((ROOT / "build" / "wheel").glob("dc_gym-*.whl"))
-    assert len(found) == 1, f"build/wheel/ has {len(found)} wheels: python scripts/wheel.py --no-source build/wheel"
-    return found[0]
+    wheels = list((ROOT / "build" / "wheel").glob("dc_gym-*.whl"))
+    assert len(wheels) == 1, f"build/wheel/ has {len(wheels)} wheels: python scripts/wheel.py --no-source build/wheel"
+    return wheels[0]
 
 
 @pytest.mark.installed
 def test_the_wheel_has_the_package_its_programs_and_the_bundle_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        found = {name for name in archive.namelist() if not name.endswith("/")}
+        names = {name for name in archive.namelist() if not name.endswith("/")}
     assert wheel.name.endswith("-py3-none-manylinux_2_17_x86_64.whl")
-    meta = {name for name in found if name.split("/")[0].endswith(".dist-info")}
+    meta = {name for name in names if name.split("/")[0].endswith(".dist-info")}
     assert {"METADATA", "entry_points.txt", "licenses/LICENSES/GPL-2.0-only.txt"} <= {name.partition("/")[2] for name in meta}
-    made = {f"dc_gym/bin/{path.name}" for path in (ROOT / "dc_gym" / "bin").iterdir()}
-    bundle = {name for name in found if name.startswith("dc_gym/bundle/")}
-    assert found - meta - bundle == of_the_package() | made
+    programs = {f"dc_gym/bin/{path.name}" for path in (ROOT / "dc_gym" / "bin").iterdir()}
+    bundle = {name for name in names if name.startswith("dc_gym/bundle/")}
+    assert names - meta - bundle == of_the_package() | programs
     assert {name.split("/")[2] for name in bundle} == {"kernel", "openvswitch", "selftests"}
 
 
@@ -111,9 +111,9 @@ class Machine:
     def run(self, *argv: str | Path) -> str:
         """Runs a program of the virtual environment; returns what it prints."""
         command = [self.venv / "bin" / argv[0], *argv[1:]]
-        done = subprocess.run(command, cwd=self.home, env=self.env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        child = subprocess.run(command, cwd=self.home, env=self.env, capture_output=True, text=True)
+        assert child.returncode == 0, child.stdout + child.stderr
+        return child.stdout
 
 
 @pytest.mark.installed
@@ -124,8 +124,8 @@ def test_the_doctor_finds_everything_inside_the_package(machine: Machine) -> Non
     for name in ("programs", "Open vSwitch"):
         assert f"{machine.venv}/lib" in rows[name]
     assert rows["own NICs"].startswith("note  ") and "cc, clang missing" in rows["own NICs"]
-    kept = {path.parent.name for path in (machine.home / ".cache").rglob("*") if path.is_file()}
-    assert kept <= {"behaviour"}, "nothing was fetched or built; a user who is not root keeps the digests of sources"
+    cached_names = {path.parent.name for path in (machine.home / ".cache").rglob("*") if path.is_file()}
+    assert cached_names <= {"behaviour"}, "nothing was fetched or built; a user who is not root keeps the digests of sources"
 
 
 @pytest.mark.installed
@@ -150,8 +150,8 @@ def test_a_run_has_the_digest_of_the_checkout_and_is_verified(example: str, mach
     ]
     tmp_path.chmod(0o755)
     subprocess.run(here, check=True, capture_output=True)
-    theirs, ours = (json.loads((folder / "manifest.json").read_text()) for folder in (out, tmp_path / "out"))
-    assert (theirs["digest"], theirs["environment"]) == (ours["digest"], ours["environment"])
+    in_wheel, in_checkout = (json.loads((folder / "manifest.json").read_text()) for folder in (out, tmp_path / "out"))
+    assert (in_wheel["digest"], in_wheel["environment"]) == (in_checkout["digest"], in_checkout["environment"])
 
 
 @pytest.mark.installed

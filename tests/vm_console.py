@@ -30,9 +30,9 @@ def free_port() -> int:
 
 def page_command() -> list[str]:
     """Returns the command by which docs/vm-image.md boots the image."""
-    found = re.search(rf"^{QEMU} (?:.*\\\n)*.*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert found is not None, "the page has no command of qemu"
-    return shlex.split(found[0].replace("\\\n", " "))
+    match = re.search(rf"^{QEMU} (?:.*\\\n)*.*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert match is not None, "the page has no command of qemu"
+    return shlex.split(match[0].replace("\\\n", " "))
 
 
 def command(disk: Path, ssh_port: int, notebook_port: int) -> list[str]:
@@ -72,18 +72,18 @@ class Vm:
 
     def boot(self) -> str:
         """Returns the console's output up to the first prompt."""
-        shown = self._wait(PROMPT, BOOT_LIMIT_S)
+        output = self._wait(PROMPT, BOOT_LIMIT_S)
         self._type("stty cols 999")  # the shell would break what is typed into lines
         self._wait(PROMPT, BOOT_LIMIT_S)
-        return shown
+        return output
 
     def run(self, line: str, limit_s: float = COMMAND_LIMIT_S) -> tuple[int, str]:
         """Types a command; returns its exit status and what it prints."""
         self._type(f"{line}; echo end'='$?")
         text = self._wait(re.compile(r"end=\d+\n"), limit_s)
         self._wait(PROMPT, limit_s)
-        shown, _, rest = text.rpartition("end=")
-        return int(rest.partition("\n")[0]), shown.partition("echo end'='$?\n")[2]
+        output, _, rest = text.rpartition("end=")
+        return int(rest.partition("\n")[0]), output.partition("echo end'='$?\n")[2]
 
     def power_off(self) -> int:
         """Returns qemu's exit status after the machine has gone down."""
@@ -99,13 +99,13 @@ class Vm:
     def _wait(self, pattern: re.Pattern[str], limit_s: float) -> str:
         assert self._qemu.stdout is not None
         deadline = time.monotonic() + limit_s
-        while not pattern.search(shown := CONTROL.sub("", self._said.decode(errors="replace"))):
-            assert time.monotonic() < deadline, f"{pattern.pattern!r} did not come: {shown[-2000:]}"
+        while not pattern.search(output := CONTROL.sub("", self._said.decode(errors="replace"))):
+            assert time.monotonic() < deadline, f"{pattern.pattern!r} did not come: {output[-2000:]}"
             if not select.select([self._qemu.stdout], [], [], 1.0)[0]:
                 continue
             data = self._qemu.stdout.read1(1 << 16)
-            assert data, f"the machine has ended: {shown[-2000:]}"
+            assert data, f"the machine has ended: {output[-2000:]}"
             with self._log.open("ab") as log:
                 log.write(data)
             self._said += data
-        return shown
+        return output

@@ -76,18 +76,18 @@ def flows(router: Router) -> dict[str, list[str]]:
 def _flows_of(switch: str, hops: Mapping[str, tuple[int, ...]], spread: Buckets) -> list[str]:
     """Returns the exact rules, then the buckets, with the largest group of destinations first."""
     groups: dict[tuple[int, ...], list[str]] = {}
-    found = []
+    rules = []
     for address, numbers in hops.items():
         if len(numbers) == 1:
-            found.append(_exact(address, f"output:{numbers[0]}"))
+            rules.append(_exact(address, f"output:{numbers[0]}"))
         elif numbers:
             groups.setdefault(numbers, []).append(address)
     largest = max(groups, key=lambda numbers: len(groups[numbers]), default=())
     for group, numbers in enumerate(sorted(groups, key=lambda numbers: numbers != largest)):
         if group:
-            found += [_exact(address, f"write_metadata:{group:#x},goto_table:1") for address in groups[numbers]]
-        found += spread.rules(switch, numbers, group)
-    return found
+            rules += [_exact(address, f"write_metadata:{group:#x},goto_table:1") for address in groups[numbers]]
+        rules += spread.rules(switch, numbers, group)
+    return rules
 
 
 def _exact(address: str, actions: str) -> str:

@@ -35,7 +35,7 @@ NS_BITS = 8 * 10**9
 
 
 def _dscps(value: list[Any]) -> tuple[int, ...]:
-    if not all(type(each) is int and 0 <= each < DSCPS for each in value):
+    if not all(type(dscp) is int and 0 <= dscp < DSCPS for dscp in value):
         raise SpecError("dscp: not a list of numbers below 64")
     return tuple(value)
 
@@ -97,13 +97,13 @@ def _class_rules(tables: list[Any]) -> tuple[ClassRule, ...]:
 
 
 def _check_rules(rules: tuple[ClassRule, ...]) -> None:
-    seen: dict[int, str] = {}
+    class_of: dict[int, str] = {}
     for number, rule in enumerate(rules):
         for dscp in rule.dscp:
-            if dscp in seen:
-                told = f"is of class {seen[dscp]!r}, too; give each DSCP to one class"
-                raise KeyFault(f"topology.classes[{number}].dscp", dscp, told)
-            seen[dscp] = rule.name
+            if dscp in class_of:
+                reason = f"is of class {class_of[dscp]!r}, too; give each DSCP to one class"
+                raise KeyFault(f"topology.classes[{number}].dscp", dscp, reason)
+            class_of[dscp] = rule.name
     names = [rule.name for rule in rules]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -149,7 +149,7 @@ class SharedBuffers:
             pause = self._pause(end.queue, cable, graph.frame_bytes) if self.pfc != "off" else None
             return replace(end, queue=replace(end.queue, pool=pools[end.node], pause=pause))
 
-        return replace(graph, cables=tuple(each.with_ports(port) for each in graph.cables))
+        return replace(graph, cables=tuple(cable.with_ports(port) for cable in graph.cables))
 
     def _pool(self, graph: Graph, switch: str, number: int) -> Pool:
         ports = graph.ports_of(switch)
@@ -159,8 +159,8 @@ class SharedBuffers:
         )
         left = self.bytes - reserves - headrooms
         if left <= 0:
-            told = f"{switch} reserves {reserves} bytes for classes and {headrooms} for headroom"
-            raise TopologyError(f"topology.shared_buffer: {self.bytes} bytes are too few, for {told}; enlarge it")
+            reason = f"{switch} reserves {reserves} bytes for classes and {headrooms} for headroom"
+            raise TopologyError(f"topology.shared_buffer: {self.bytes} bytes are too few, for {reason}; enlarge it")
         return Pool(number, left)
 
     def _headroom_bytes(self, queue: Queue, cable: Cable, frame_bytes: int) -> int:
@@ -182,7 +182,7 @@ class SharedBuffers:
 
 def lossless(queue: Queue) -> int:
     """Returns the number of a port's lossless classes."""
-    return sum(each.lossless for each in queue.classes)
+    return sum(queue_class.lossless for queue_class in queue.classes)
 
 
 def headroom_bytes(cable: Cable, classes: int, frame_bytes: int) -> int:

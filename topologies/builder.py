@@ -73,8 +73,8 @@ class Builder:
             link: Other properties of this cable.
             ports: The numbers of the ports at both nodes; None: the next one.
         """
-        own = LinkSpec(rate_bps=rate_bps).over(link)
-        self._cables.append(self._wiring.cable(self._end(a, ports[0]), self._end(b, ports[1]), own))
+        link_spec = LinkSpec(rate_bps=rate_bps).over(link)
+        self._cables.append(self._wiring.cable(self._end(a, ports[0]), self._end(b, ports[1]), link_spec))
 
     def graph(self) -> Graph:
         """Returns the graph that was built, validated."""

@@ -43,22 +43,22 @@ class Change:
 def with_telemetry(changes: Iterable[Change], graph: Graph) -> Iterator[Change]:
     """Yields the changes, and behind each new rate of a switch port that its telemetry names this rate from then on."""
     tell = {port.ifname for port in graph.switch_ports() if port.queue.telemetry}
-    for each in changes:
-        yield each
-        rates = [value for name, value in each.values if name == RATE]
-        if rates and each.port in tell:
-            yield replace(each, values=((TELLS, rates[0]),))
+    for change in changes:
+        yield change
+        rates = [value for name, value in change.values if name == RATE]
+        if rates and change.port in tell:
+            yield replace(change, values=((TELLS, rates[0]),))
 
 
 def rates_of(changes: Iterable[Change]) -> set[int]:
     """Returns the rates that ports get, in bit/s."""
-    return {value for each in changes for name, value in each.values if name == RATE}
+    return {value for change in changes for name, value in change.values if name == RATE}
 
 
 def ports_of(changes: Iterable[Change], *quantities: str) -> tuple[str, ...]:
     """Returns the ports at which one of these quantities changes, each once."""
-    found = (each.port for each in changes if any(name in quantities for name, _ in each.values))
-    return tuple(dict.fromkeys(found))
+    ports = (change.port for change in changes if any(name in quantities for name, _ in change.values))
+    return tuple(dict.fromkeys(ports))
 
 
 class Capacities:
@@ -83,9 +83,9 @@ class Capacities:
 
 def _steps(now: dict[str, tuple[int, int]], changes: Sequence[Change]) -> Iterator[tuple[int, str, int]]:
     """Yields the changes of capacities: time, port, and new rate. `now` holds by port the rate and whether the cable is cut."""
-    for each in changes:
-        given = dict(each.values)
-        if RATE in given or CUT in given:
-            rate_bps, cut = now[each.port]
-            now[each.port] = rate_bps, cut = given.get(RATE, rate_bps), given.get(CUT, cut)
-            yield each.at_ns, each.port, 0 if cut else rate_bps
+    for change in changes:
+        values = dict(change.values)
+        if RATE in values or CUT in values:
+            rate_bps, cut = now[change.port]
+            now[change.port] = rate_bps, cut = values.get(RATE, rate_bps), values.get(CUT, cut)
+            yield change.at_ns, change.port, 0 if cut else rate_bps

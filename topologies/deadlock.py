@@ -62,7 +62,7 @@ def _waits_for(
     state, peer = states[port], peers[port]
     if not state.paused_classes >> number & 1 or not state.backlog(number) or not states[peer].charged(number):
         return set()
-    return {each for each in leads_to.get(peer, ()) if states[each].backlog(number)}
+    return {next_port for next_port in leads_to.get(peer, ()) if states[next_port].backlog(number)}
 
 
 def _stuck(waits: Mapping[str, set[str]]) -> set[str]:

@@ -145,11 +145,11 @@ class Groups:
         """`hops` are switches with the next hops that they have for some address."""
         self._of: dict[str, dict[tuple[int, ...], Group]] = {}
         for switch, numbers in hops:
-            if len(numbers) > 1 and numbers not in (mine := self._of.setdefault(switch, {})):
-                mine[numbers] = Group(switch, FIRST_GROUP + len(mine), numbers, group_seed(seed, switch))
+            if len(numbers) > 1 and numbers not in (groups := self._of.setdefault(switch, {})):
+                groups[numbers] = Group(switch, FIRST_GROUP + len(groups), numbers, group_seed(seed, switch))
 
     def __iter__(self) -> Iterator[Group]:
-        return (group for mine in self._of.values() for group in mine.values())
+        return (group for groups in self._of.values() for group in groups.values())
 
     def out_port(self, switch: str, numbers: tuple[int, ...]) -> int:
         """Returns the number of the port to which the switch sends packets with these next hops, at least one."""

@@ -59,16 +59,16 @@ def _that_mark(marking: str) -> str:
     return " and ".join(f"'{kind}'" for kind, markings in QUEUE_MARKINGS.items() if marking in markings) + " can"
 
 
-def _require(holds: bool, what: str, value: object, remedy: str) -> None:
+def _require(holds: bool, subject: str, value: object, remedy: str) -> None:
     if not holds:
-        raise TopologyError(f"{what}: value {value!r} {remedy}")
+        raise TopologyError(f"{subject}: value {value!r} {remedy}")
 
 
-def require_queue_size(what: str, limit_bytes: int, frame_bytes: int) -> None:
+def require_queue_size(subject: str, limit_bytes: int, frame_bytes: int) -> None:
     """Checks that a queue can have a size.
 
     Args:
-        what: Names the queue, for errors.
+        subject: Names the queue, for errors.
         limit_bytes: The size.
         frame_bytes: The longest frame.
 
@@ -76,7 +76,7 @@ def require_queue_size(what: str, limit_bytes: int, frame_bytes: int) -> None:
         TopologyError: No frame fits, or Linux cannot count so many bytes.
     """
     fits = frame_bytes <= limit_bytes <= LARGEST_QUEUE_BYTES
-    _require(fits, what, limit_bytes, f"is not in {frame_bytes}..{LARGEST_QUEUE_BYTES} bytes; give room for a frame")
+    _require(fits, subject, limit_bytes, f"is not in {frame_bytes}..{LARGEST_QUEUE_BYTES} bytes; give room for a frame")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +158,12 @@ class Marking:
     def __post_init__(self) -> None:
         _require(self.kind in _PARAMETERS, "marking", self.kind, f"is unknown; one of: {', '.join(_PARAMETERS)}")
         _require(self.at in get_args(MarksAt), "marks at", self.at, f"is unknown; one of: {', '.join(get_args(MarksAt))}")
-        for each in fields(self)[1:-1]:
-            value = getattr(self, each.name)
-            if each.name in _PARAMETERS[self.kind]:
-                _require(value > 0, f"{each.name} of marking {self.kind}", value, "is not positive; give one above 0")
+        for parameter in fields(self)[1:-1]:
+            value = getattr(self, parameter.name)
+            if parameter.name in _PARAMETERS[self.kind]:
+                _require(value > 0, f"{parameter.name} of marking {self.kind}", value, "is not positive; give one above 0")
             else:
-                _require(value == 0, f"{each.name} of marking {self.kind}", value, "has no effect here; leave it out")
+                _require(value == 0, f"{parameter.name} of marking {self.kind}", value, "has no effect here; leave it out")
         if self.max_bytes:
             low, high = self.min_bytes, self.max_bytes
             _require(low < high, "min_bytes of RED", low, f"is not below max_bytes {high}; lower it, or enlarge the buffer")
@@ -190,8 +190,8 @@ class Telemetry:
 
     def __post_init__(self) -> None:
         _require(0 <= self.rate < TELEMETRY_RATES, "place of a rate", self.rate, f"is not below {TELEMETRY_RATES}")
-        for each in fields(self)[1:]:
-            _require(getattr(self, each.name) >= 1, f"unit {each.name} of telemetry", getattr(self, each.name), "is below 1")
+        for unit in fields(self)[1:]:
+            _require(getattr(self, unit.name) >= 1, f"unit {unit.name} of telemetry", getattr(self, unit.name), "is below 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +287,8 @@ class Queue:
         limit, marking, kinds = self.limit_bytes, self.marking, get_args(QueueKind)
         _require(self.kind in kinds, "queue kind", self.kind, f"is unknown; one of: {', '.join(kinds)}")
         require_queue_size("queue limit_bytes", limit, LEAST_MTU_BYTES + ETHERNET_BYTES)
-        for what, value in (("rate_bps", self.rate_bps), ("burst_bytes", self.burst_bytes)):
-            _require((value > 0) == (self.kind == "tbf"), f"{what} of a queue", value, "does not fit its kind; 'tbf' has one")
+        for quantity, value in (("rate_bps", self.rate_bps), ("burst_bytes", self.burst_bytes)):
+            _require((value > 0) == (self.kind == "tbf"), f"{quantity} of a queue", value, "does not fit its kind; 'tbf' has one")
         fits = marking.kind in QUEUE_MARKINGS[self.kind]
         _require(fits, "queue kind", self.kind, f"does not fit marking {marking.kind}; {_that_mark(marking.kind)}")
         at_departure = marking.at == "departure" and self.kind != "port"
@@ -306,7 +306,7 @@ class Queue:
 
     def class_of(self, dscp: int) -> int:
         """Returns the number of the class of packets with that DSCP."""
-        return next((number for number, each in enumerate(self.classes) if dscp in each.dscps), 0)
+        return next((number for number, queue_class in enumerate(self.classes) if dscp in queue_class.dscps), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,8 +330,8 @@ class Port:
 
     def alone(self, number: int) -> Port:
         """Returns the port as if this class of it were its only queue."""
-        own = self.queue.classes[number]
-        return replace(self, queue=Queue(own.limit_bytes, self.queue.kind, own.marking))
+        queue_class = self.queue.classes[number]
+        return replace(self, queue=Queue(queue_class.limit_bytes, self.queue.kind, queue_class.marking))
 
 
 CLASS_MARK = ":"
@@ -495,17 +495,17 @@ class Graph:
             )
 
     def _ports_by_node(self, ends: Iterable[Port]) -> dict[str, tuple[Port, ...]]:
-        found: dict[str, list[Port]] = {name: [] for name in (*self._switches, *self._hosts)}
+        nodes: dict[str, list[Port]] = {name: [] for name in (*self._switches, *self._hosts)}
         for port in ends:
-            _require(port.node in found, f"node of port {port.ifname}", port.node, "is not a host or switch of the graph; add it")
-            found[port.node].append(port)
-        return {node: tuple(sorted(ports, key=lambda port: port.number)) for node, ports in found.items()}
+            _require(port.node in nodes, f"node of port {port.ifname}", port.node, "is not a host or switch of the graph; add it")
+            nodes[port.node].append(port)
+        return {node: tuple(sorted(ports, key=lambda port: port.number)) for node, ports in nodes.items()}
 
     def _check_hosts(self) -> None:
         for host in self.hosts:
             ports, planes = self._ports[host.name], len(host.nics)
-            told = f"is not {planes}; give a host as many cables as addresses"
-            _require(len(ports) == planes, f"cables of host {host.name}", len(ports), told)
+            remedy = f"is not {planes}; give a host as many cables as addresses"
+            _require(len(ports) == planes, f"cables of host {host.name}", len(ports), remedy)
             numbers = [port.number for port in ports]
             _require(numbers == list(range(planes)), f"ports of host {host.name}", numbers, "do not count from eth0; rename them")
             for port in ports:
@@ -591,7 +591,7 @@ class Graph:
             queue = Queue(limit_bytes or port.queue.limit_bytes, "tbf", rate_bps=cable.rate_bps, burst_bytes=burst_bytes)
             return replace(port, queue=queue)
 
-        return replace(self, cables=tuple(each.with_ports(limited) for each in self.cables))
+        return replace(self, cables=tuple(cable.with_ports(limited) for cable in self.cables))
 
     def to_json(self) -> dict[str, Any]:
         """Returns the graph as plain lists, dicts, strings and integers."""
@@ -605,37 +605,37 @@ class Graph:
         return graph
 
 
-def _require_name(what: str, name: str) -> None:
+def _require_name(kind: str, name: str) -> None:
     named = re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", name) is not None
-    _require(named, f"name of a {what}", name, "is not a letter followed by letters and digits; rename it")
+    _require(named, f"name of a {kind}", name, "is not a letter followed by letters and digits; rename it")
 
 
-def _require_unique(what: str, values: list[str]) -> None:
+def _require_unique(subject: str, values: list[str]) -> None:
     seen: set[str] = set()
     for value in values:
-        _require(value not in seen, what, value, "occurs twice in the graph; rename one")
+        _require(value not in seen, subject, value, "occurs twice in the graph; rename one")
         seen.add(value)
 
 
-def _find(table: Mapping[str, T], what: str, name: str) -> T:
+def _find(table: Mapping[str, T], subject: str, name: str) -> T:
     """Returns the entry of that name. The error for an unknown name shows some of the known names."""
     if name not in table:
         known = list(table)
         some = known if len(known) <= 8 else [*known[:3], "...", known[-1]]
-        raise TopologyError(f"{what}: value {name!r} is not in the graph; one of: {', '.join(some)}")
+        raise TopologyError(f"{subject}: value {name!r} is not in the graph; one of: {', '.join(some)}")
     return table[name]
 
 
 def to_plain(value: Any) -> Any:
     """Converts dataclasses to JSON's types. Fields that __init__ does not take are derived and left out."""
     if is_dataclass(value):
-        found = {each.name: getattr(value, each.name) for each in fields(value) if each.init and not _left_out(value, each)}
-        return {name: to_plain(each) for name, each in found.items()}
-    return [to_plain(each) for each in value] if isinstance(value, tuple) else value
+        values = {attr.name: getattr(value, attr.name) for attr in fields(value) if attr.init and not _left_out(value, attr)}
+        return {name: to_plain(part) for name, part in values.items()}
+    return [to_plain(part) for part in value] if isinstance(value, tuple) else value
 
 
-def _left_out(value: Any, each: Any) -> bool:
-    return "if_given" in each.metadata and getattr(value, each.name) == each.default
+def _left_out(value: Any, attr: Any) -> bool:
+    return "if_given" in attr.metadata and getattr(value, attr.name) == attr.default
 
 
 def from_plain(kind: Any, value: Any, where: str) -> Any:
@@ -648,20 +648,20 @@ def from_plain(kind: Any, value: Any, where: str) -> Any:
     """
     if get_origin(kind) is tuple:
         _require(isinstance(value, list), where, value, "is not a list; write it with to_json")
-        return tuple(from_plain(get_args(kind)[0], each, f"{where}[{index}]") for index, each in enumerate(value))
+        return tuple(from_plain(get_args(kind)[0], part, f"{where}[{index}]") for index, part in enumerate(value))
     if get_origin(kind) is UnionType:  # something or None
         return None if value is None else from_plain(get_args(kind)[0], value, where)
     if is_dataclass(kind):
         return _record_from_plain(kind, value, where)
-    wanted = str if get_origin(kind) is Literal else kind
-    _require(type(value) is wanted, where, value, f"is not of type {wanted.__name__}; write it with to_json")
+    expected = str if get_origin(kind) is Literal else kind
+    _require(type(value) is expected, where, value, f"is not of type {expected.__name__}; write it with to_json")
     return value
 
 
 def _record_from_plain(kind: Any, value: Any, where: str) -> Any:
     hints = get_type_hints(kind)
-    wanted = {each.name: hints[each.name] for each in fields(kind) if each.init}
-    optional = {each.name for each in fields(kind) if "if_given" in each.metadata}
-    same = isinstance(value, Mapping) and set(value) | optional == set(wanted)
-    _require(same, where, value, f"has not exactly the keys {', '.join(wanted)}; write it with to_json")
-    return kind(**{name: from_plain(hint, value[name], f"{where}.{name}") for name, hint in wanted.items() if name in value})
+    field_hints = {attr.name: hints[attr.name] for attr in fields(kind) if attr.init}
+    optional = {attr.name for attr in fields(kind) if "if_given" in attr.metadata}
+    same = isinstance(value, Mapping) and set(value) | optional == set(field_hints)
+    _require(same, where, value, f"has not exactly the keys {', '.join(field_hints)}; write it with to_json")
+    return kind(**{name: from_plain(hint, value[name], f"{where}.{name}") for name, hint in field_hints.items() if name in value})

@@ -107,15 +107,15 @@ class LinkSpec:
     """The keys that markings declare, as the file gives them."""
 
     @classmethod
-    def of(cls, **given: Any) -> Self:
+    def of(cls, **keys: Any) -> Self:
         """Returns the keys, including the keys that kinds declare, by the names of their fields."""
-        return section_of(cls, given)
+        return section_of(cls, keys)
 
     def over(self, base: LinkSpec) -> LinkSpec:
         """Returns `base` with its values replaced by the values given here."""
-        names = [each.name for each in fields(LinkSpec) if each.name != "thresholds"]
-        given = {name: value for name in names if (value := getattr(self, name)) is not None}
-        return replace(base, **given, thresholds=merged(base.thresholds, self.thresholds))
+        names = [field.name for field in fields(LinkSpec) if field.name != "thresholds"]
+        overrides = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return replace(base, **overrides, thresholds=merged(base.thresholds, self.thresholds))
 
 
 NOTHING = LinkSpec()
@@ -123,7 +123,7 @@ NOTHING = LinkSpec()
 
 def merged(*pairs: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
     """Returns the keys of kinds that several places give; the last place wins."""
-    together = {name: value for each in pairs for name, value in each}
+    together = {name: value for table in pairs for name, value in table}
     return tuple(sorted(together.items()))
 
 
@@ -169,16 +169,16 @@ class LinkRule(LinkSpec):
 
 def _rules(tables: list[Any]) -> tuple[LinkRule, ...]:
     """Returns the entries of [[topology.links]]."""
-    found = []
+    rules = []
     for section, rule in entries(tables, "topology.links", LinkRule, {}):
-        given = {name for name in ("between", "from", "to") if name in values_of(rule)}
-        if not given:
+        given_keys = {name for name in ("between", "from", "to") if name in values_of(rule)}
+        if not given_keys:
             raise KeyFault(f"{section}.between", None, f"is missing; write {PAIR.example}, or from and to")
-        if given not in ({"between"}, {"from", "to"}):
-            why = f"names {' and '.join(sorted(given))}; give between alone, or both from and to"
+        if given_keys not in ({"between"}, {"from", "to"}):
+            why = f"names {' and '.join(sorted(given_keys))}; give between alone, or both from and to"
             raise KeyFault(section, None, why)
-        found.append(rule)
-    return tuple(found)
+        rules.append(rule)
+    return tuple(rules)
 
 
 RULES = tables_of("topology.links", LinkRule, _rules, ())

@@ -105,8 +105,8 @@ def resolve(name: str | None, ecn: bool) -> str:
 
 def _pmax(default_ppm: int | None = None) -> Any:
     """Declares the marking probability at the end of a slope."""
-    told = "marking probability just below the end of the slope"
-    return key(SHARE_PPM, default_ppm, name="pmax", low=1, high=PPM, needed=default_ppm is None, help=told)
+    help_text = "marking probability just below the end of the slope"
+    return key(SHARE_PPM, default_ppm, name="pmax", low=1, high=PPM, needed=default_ppm is None, help=help_text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +163,8 @@ def _slope(low_bytes: int, high_bytes: int, pmax_ppm: int, at: MarksAt = "depart
 
 def _red_instant(port: MarkingContext, keys: RedInstantKeys) -> Marking:
     if keys.kmin_bytes >= keys.kmax_bytes:
-        what = f"topology.kmin: {keys.kmin_bytes} bytes are not below topology.kmax, {keys.kmax_bytes}"
-        raise TopologyError(f"{what}; lower it, raise kmax, or give marking = step")
+        fault = f"topology.kmin: {keys.kmin_bytes} bytes are not below topology.kmax, {keys.kmax_bytes}"
+        raise TopologyError(f"{fault}; lower it, raise kmax, or give marking = step")
     return _slope(keys.kmin_bytes, keys.kmax_bytes, keys.pmax_ppm, at="arrival")
 
 

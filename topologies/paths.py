@@ -74,7 +74,7 @@ def _longest_in_plane_ns(graph: Graph, plane: int, time_ns: Callable[[Cable], in
 def _slowest_ns(toward: Mapping[str, Sequence[tuple[str, int]]], target: str) -> dict[str, int]:
     """Returns by switch the longest time to the target switch over the fewest hops. `toward`: by switch each neighbour, and the
     time of the cable to it."""
-    found, hops, todo = {target: 0}, {target: 0}, deque([target])
+    times_ns, hops, todo = {target: 0}, {target: 0}, deque([target])
     while todo:
         node = todo.popleft()
         for peer, time_ns in toward[node]:
@@ -83,8 +83,8 @@ def _slowest_ns(toward: Mapping[str, Sequence[tuple[str, int]]], target: str) ->
             if peer not in hops:
                 hops[peer] = hops[node] + 1
                 todo.append(peer)
-            found[peer] = max(found.get(peer, 0), found[node] + time_ns)
-    return found
+            times_ns[peer] = max(times_ns.get(peer, 0), times_ns[node] + time_ns)
+    return times_ns
 
 
 def _there_and_back_ns(cable: Cable, frame_bytes: int) -> int:

@@ -59,10 +59,10 @@ def resolve(spec: TopologySpec, ecn: bool = False) -> TopologySpec:
     same = kind == base.kind
     if spec.shared_buffer_bytes is not None:  # a preset's buffer is the buffer of a port that shares none
         base = replace(base, buffer_bytes=spec.shared_buffer_bytes)
-    given: dict[str, Any] = {
-        each.name: value for each in fields_by_key(TopologySpec).values() if (value := getattr(spec, each.name)) is not None
+    overrides: dict[str, Any] = {
+        field.name: value for field in fields_by_key(TopologySpec).values() if (value := getattr(spec, field.name)) is not None
     }
-    given |= {
+    overrides |= {
         "preset": None,
         "kind": kind,
         "shape": merged(base.shape if same else (), spec.shape),
@@ -70,7 +70,7 @@ def resolve(spec: TopologySpec, ecn: bool = False) -> TopologySpec:
         "thresholds": (),
         "links": (*(base.links or () if same else ()), *(spec.links or ())),
     }
-    full = replace(base, **given)
+    full = replace(base, **overrides)
     read = full.read_thresholds(ecn)
     thresholds = merged(base.thresholds, spec.thresholds)
     return replace(
@@ -89,20 +89,20 @@ def _build(full: TopologySpec, wiring: Wiring) -> Graph:
     entry = TOPOLOGIES[full.kind or ""]
     graph: object = entry.call(wiring, *entry.arguments(dict(full.shape), "topology."))
     if not isinstance(graph, Graph):
-        what = f"topology.kind {entry.name!r}: its build gives {usercode.shown(graph)} instead of a Graph"
-        raise TopologyError(f"{what}; return that of a Builder, builder.graph()")
+        fault = f"topology.kind {entry.name!r}: its build gives {usercode.shown(graph)} instead of a Graph"
+        raise TopologyError(f"{fault}; return that of a Builder, builder.graph()")
     return replace(graph, mtu_bytes=full.mtu_bytes or MTU_BYTES)
 
 
 def _require_all(full: TopologySpec) -> None:
     """Raises an error unless the keys of the shape are given, and the keys of links that the links do not give."""
-    given = values_of(full)
-    lacking = TOPOLOGIES[full.kind or ""].lacking(given)
-    lacking += [] if full.kind == "mininet" else [name for name in LINK_NEEDS if name not in given]
-    if lacking:
-        verb, it = ("is", "it") if len(lacking) == 1 else ("are", "them")
-        told = f"{', '.join(f'topology.{name}' for name in lacking)} {verb} missing: kind {full.kind} needs {it}"
-        raise TopologyError(f"{told}; give {it}, or name a topology.preset")
+    given_keys = values_of(full)
+    missing_keys = TOPOLOGIES[full.kind or ""].lacking(given_keys)
+    missing_keys += [] if full.kind == "mininet" else [name for name in LINK_NEEDS if name not in given_keys]
+    if missing_keys:
+        verb, pronoun = ("is", "it") if len(missing_keys) == 1 else ("are", "them")
+        fault = f"{', '.join(f'topology.{name}' for name in missing_keys)} {verb} missing: kind {full.kind} needs {pronoun}"
+        raise TopologyError(f"{fault}; give {pronoun}, or name a topology.preset")
 
 
 def _check_rules(full: TopologySpec, graph: Graph) -> None:
@@ -114,8 +114,8 @@ def _check_rules(full: TopologySpec, graph: Graph) -> None:
     pairs = [(Node(a, a_layer), Node(b, b_layer)) for a_layer, b_layer, a, b in sorted(ends)]
     for rule in full.links or ():
         if not any(rule.matches(a, b) or rule.matches(b, a) for a, b in pairs):
-            what = f"topology.links: {rule.told()} matches no link"
-            raise TopologyError(f"{what}; name two joined nodes, or layers (host, leaf, agg, spine), or '*'")
+            fault = f"topology.links: {rule.told()} matches no link"
+            raise TopologyError(f"{fault}; name two joined nodes, or layers (host, leaf, agg, spine), or '*'")
 
 
 def _leafspine(**keys: Any) -> TopologySpec:
@@ -123,8 +123,8 @@ def _leafspine(**keys: Any) -> TopologySpec:
 
     No paper gives its buffers or the K of a DCTCP step. dc-gym chooses 2 MB for each port and one BDP.
     """
-    ours: dict[str, Any] = {"buffer_bytes": 2_000_000, "k_bytes": Amount(Fraction(1), "bdp")}
-    return TopologySpec.of(**ours | {"kind": "leafspine"} | keys)
+    defaults: dict[str, Any] = {"buffer_bytes": 2_000_000, "k_bytes": Amount(Fraction(1), "bdp")}
+    return TopologySpec.of(**defaults | {"kind": "leafspine"} | keys)
 
 
 def _acc(**keys: Any) -> TopologySpec:

@@ -62,9 +62,9 @@ class QdiscContext:
         """The limit in full frames, for a qdisc that counts packets."""
         return max(1, self.limit_bytes // self.frame_bytes)
 
-    def marks(self, given: bool | None) -> int:
+    def marks(self, flag: bool | None) -> int:
         """Returns the value of a flag by which a qdisc marks packets with ECN."""
-        return int(self.ecn if given is None else given)
+        return int(self.ecn if flag is None else flag)
 
     def us(self, time_ns: int) -> int:
         """Returns a time as Linux' qdiscs take it."""
@@ -109,16 +109,16 @@ def room_of(name: str) -> Room | None:
     return _rooms.get(name)
 
 
-def settings(name: str, given: tuple[tuple[str, Any], ...], port: QdiscContext) -> tuple[Setting, ...]:
-    """Returns the parameters of a qdisc at a port. `given` holds the keys of the spec."""
+def settings(name: str, keys: tuple[tuple[str, Any], ...], port: QdiscContext) -> tuple[Setting, ...]:
+    """Returns the parameters of a qdisc at a port. `keys` holds the keys of the spec."""
     entry = KINDS[name]
-    made: tuple[Setting, ...] = entry.call(port, *entry.arguments(dict(given), "topology."))
-    return made
+    parameters: tuple[Setting, ...] = entry.call(port, *entry.arguments(dict(keys), "topology."))
+    return parameters
 
 
 def _target(default_ns: int) -> Any:
-    told = "time in the queue that the AQM holds: CoDel as a minimum over `interval`, the others on average"
-    return key(TIME, default_ns, name="target", low=US, high=LONGEST_NS, help=told)
+    help_text = "time in the queue that the AQM holds: CoDel as a minimum over `interval`, the others on average"
+    return key(TIME, default_ns, name="target", low=US, high=LONGEST_NS, help=help_text)
 
 
 def _ecn() -> Any:

@@ -56,8 +56,8 @@ class Rerouting:
         """Returns the reaction to these ports being down."""
         self._routers.insert(0, route(self._graph, self._seed, self._routing, frozenset(down)))
         self._spread()
-        wanted = dict.fromkeys((switch, packet.destination) for switch, packet in self._places)
-        entries = (Entry(*each, router.hops[each[0]][each[1]]) for each in wanted if (router := self._router_of(*each)))
+        pairs = dict.fromkeys((switch, packet.destination) for switch, packet in self._places)
+        entries = (Entry(*pair, router.hops[pair[0]][pair[1]]) for pair in pairs if (router := self._router_of(*pair)))
         return Reaction(at_ns, event, tuple(entries))
 
     def _spread(self) -> None:

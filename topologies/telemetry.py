@@ -45,10 +45,10 @@ class RateUnits:
         """Returns the words of struct cc_rate."""
         return self.time_ns, self.sent_bytes, self.queue_bytes, self.mbps
 
-    def record(self, place: int, time_ns: int, sent_bytes: int, queue_bytes: int) -> int:
-        """Returns a record, as lab_int_record() does. `place` is the rate's index in its table."""
+    def record(self, rate_index: int, time_ns: int, sent_bytes: int, queue_bytes: int) -> int:
+        """Returns a record, as lab_int_record() does. `rate_index` is the rate's index in its table."""
         queue = min(queue_bytes // self.queue_bytes, 2**17 - 1)
-        return place << 61 | time_ns // self.time_ns % 2**24 << 37 | sent_bytes // self.sent_bytes % 2**20 << 17 | queue
+        return rate_index << 61 | time_ns // self.time_ns % 2**24 << 37 | sent_bytes // self.sent_bytes % 2**20 << 17 | queue
 
 
 def units(rate_bps: int) -> RateUnits:
@@ -66,10 +66,10 @@ def table_of(rates_bps: Iterable[int]) -> tuple[RateUnits, ...]:
     """Returns the table of these rates, the slowest first. Raises TopologyError if there are more than records can name."""
     known = sorted(set(rates_bps))
     if len(known) > MOST_RATES:
-        told = ", ".join(map(format_rate, known))
+        rates_text = ", ".join(map(format_rate, known))
         raise TopologyError(
             f"telemetry names a port's rate by one of {MOST_RATES} places, and ports of the switches have "
-            f"{len(known)} rates: {told}; give fewer"
+            f"{len(known)} rates: {rates_text}; give fewer"
         )
     return tuple(map(units, known))
 
@@ -81,22 +81,22 @@ def rate_table(graph: Graph, further_bps: Collection[int] = ()) -> tuple[RateUni
 
 def words(table: Sequence[RateUnits]) -> list[tuple[int, int, int, int]]:
     """Returns all places of a table as words, unused places as zeros."""
-    return [*(each.words() for each in table), *[(0, 0, 0, 0)] * (MOST_RATES - len(table))]
+    return [*(rate.words() for rate in table), *[(0, 0, 0, 0)] * (MOST_RATES - len(table))]
 
 
 def told_of(table: Sequence[RateUnits]) -> dict[int, Telemetry]:
     """Returns the place and units of a port's records, by its rate."""
-    return {each.rate_bps: Telemetry(place, each.time_ns, each.sent_bytes, each.queue_bytes) for place, each in enumerate(table)}
+    return {rate.rate_bps: Telemetry(index, rate.time_ns, rate.sent_bytes, rate.queue_bytes) for index, rate in enumerate(table)}
 
 
 def equipped(graph: Graph, further_bps: Collection[int] = ()) -> Graph:
     """Returns the network with telemetry at all ports that can write it: each queue has its rate's place and units."""
-    told = told_of(rate_table(graph, further_bps))
+    by_rate = told_of(rate_table(graph, further_bps))
 
     def telling(port: Port, cable: Cable) -> Port:
-        return port if port.queue.kind != WRITES else replace(port, queue=replace(port.queue, telemetry=told[cable.rate_bps]))
+        return port if port.queue.kind != WRITES else replace(port, queue=replace(port.queue, telemetry=by_rate[cable.rate_bps]))
 
-    return replace(graph, cables=tuple(each.with_ports(telling) for each in graph.cables))
+    return replace(graph, cables=tuple(cable.with_ports(telling) for cable in graph.cables))
 
 
 def check(graph: Graph, algorithm: str, further_bps: Collection[int] = ()) -> None:

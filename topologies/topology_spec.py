@@ -258,9 +258,9 @@ class TopologySpec(LinkSpec):
         """Returns the keys that the markings of all links read. 'auto' counts as its value with or without ECN."""
         if self.marks_by_itself:
             return set()
-        own = [rule.marking for rule in self.links or ()] + [rule.marking for rule in self.classes or ()]
-        names = {self._marking, *(marked or self._marking for marked in own)}
-        return {name for each in names for name in marking.KINDS[marking.resolve(each, ecn)].declared}
+        overrides = [rule.marking for rule in self.links or ()] + [rule.marking for rule in self.classes or ()]
+        names = {self._marking, *(marked or self._marking for marked in overrides)}
+        return {name for marking_name in names for name in marking.KINDS[marking.resolve(marking_name, ecn)].declared}
 
 
 TOPOLOGIES.belongs_to(TopologySpec)

@@ -88,15 +88,15 @@ class Wiring:
         """True if ports pause: a network without classes then pauses instead of dropping."""
         return self.spec.pfc not in (None, "off")
 
-    def cable(self, a: tuple[Node, str], b: tuple[Node, str], own: LinkSpec = NOTHING) -> Cable:
+    def cable(self, a: tuple[Node, str], b: tuple[Node, str], link_spec: LinkSpec = NOTHING) -> Cable:
         """Returns the link between two nodes.
 
         Args:
             a: A node, and the name of its port.
             b: The other.
-            own: What the topology says of this link.
+            link_spec: What the topology says of this link.
         """
-        links = self._link(a[0], b[0], own), self._link(b[0], a[0], own)
+        links = self._link(a[0], b[0], link_spec), self._link(b[0], a[0], link_spec)
         ports = [
             Port(node.name, ifname, self._queue(link, node, ifname, _given(link.rate_bps, "rate")))
             for link, (node, ifname) in zip(links, (a, b), strict=True)
@@ -109,30 +109,30 @@ class Wiring:
         scale = 1 if self.measuring else self._scale
         return Way(max(1, rate_bps // scale), delay_ns * scale, _impairment(link, scale))
 
-    def missing(self, a: Node, b: Node, own: LinkSpec = NOTHING) -> list[str]:
+    def missing(self, a: Node, b: Node, link_spec: LinkSpec = NOTHING) -> list[str]:
         """Returns the keys that a link between two nodes needs, and that neither the link nor the spec gives.
 
         Args:
             a: A node.
             b: The other.
-            own: What the topology says of this link.
+            link_spec: What the topology says of this link.
         """
-        found = []
+        missing_keys = []
         for node, other in ((a, b), (b, a)):
-            link = self._link(node, other, own)
+            link = self._link(node, other, link_spec)
             needed = ["rate", "delay"]
             if node.layer != HOST:
                 marks = marking.KINDS[marking.resolve(link.marking, self.ecn)]
                 needed += ["buffer", *(marks.needs() if self._switch_qdisc in qdiscs.OURS else ())]
             elif link.host_buffer_bytes is None:
                 needed.append("buffer")
-            given = values_of(link)
-            found += [name for name in needed if name not in given]
-        return list(dict.fromkeys(found))
+            given_keys = values_of(link)
+            missing_keys += [name for name in needed if name not in given_keys]
+        return list(dict.fromkeys(missing_keys))
 
-    def _link(self, a: Node, b: Node, own: LinkSpec) -> LinkSpec:
+    def _link(self, a: Node, b: Node, link_spec: LinkSpec) -> LinkSpec:
         """Returns all keys that hold for what a sends to b over a link."""
-        link = own.over(self.links)
+        link = link_spec.over(self.links)
         for rule in self.spec.links or ():
             if rule.matches(a, b):
                 link = rule.over(link)
@@ -165,14 +165,14 @@ class Wiring:
                 why = f'is of ports with topology.qdisc = "port", and {self._switch_qdisc!r} marks by rules of its own'
                 raise TopologyError(f"topology.{name}: value {value!r} {why}; leave one out")
         port = qdiscs.QdiscContext(limit_bytes, self.ecn, self._scale, self._frame_bytes)
-        made = qdiscs.settings(self._switch_qdisc, self.spec.qdisc_keys, port)
-        return Queue(limit_bytes, cast(QueueKind, self._switch_qdisc), settings=made)
+        settings = qdiscs.settings(self._switch_qdisc, self.spec.qdisc_keys, port)
+        return Queue(limit_bytes, cast(QueueKind, self._switch_qdisc), settings=settings)
 
     def _host_queue(self, link: LinkSpec, rate_bps: int) -> Queue:
         """Returns a host's queue. One that may be paused has the classes of switches, and tells how long it was paused."""
         same = link.host_buffer_bytes in (None, link.buffer_bytes)
-        given = link.buffer_bytes if same else link.host_buffer_bytes
-        limit_bytes = self._bytes(given, "buffer" if same else "host_buffer", rate_bps)
+        size = link.buffer_bytes if same else link.host_buffer_bytes
+        limit_bytes = self._bytes(size, "buffer" if same else "host_buffer", rate_bps)
         if not self._classes and not self._lossless:
             return Queue(limit_bytes, self._host_qdisc, packet_bytes=self._frame_bytes)
         if not self._classes and self._host_qdisc != "bfifo":
@@ -183,7 +183,7 @@ class Wiring:
             )
         rules = self._rules()
         quanta = quanta_of_weights(rules, self._frame_bytes)
-        return _classful(tuple(QueueClass(each.name, each.dscp, limit_bytes, NO_MARKING, quanta[each.name]) for each in rules))
+        return _classful(tuple(QueueClass(rule.name, rule.dscp, limit_bytes, NO_MARKING, quanta[rule.name]) for rule in rules))
 
     def _rules(self) -> tuple[ClassRule, ...]:
         """Returns the classes of a port; where none are given, one that has all packets."""
@@ -194,7 +194,7 @@ class Wiring:
         rules = self._rules()
         quanta = quanta_of_weights(rules, self._frame_bytes)
         for number, rule in enumerate(rules):
-            own = LinkSpec(marking=rule.marking, thresholds=rule.thresholds).over(link)
+            class_link = LinkSpec(marking=rule.marking, thresholds=rule.thresholds).over(link)
             room = (
                 limit_bytes
                 if rule.buffer_bytes is None
@@ -204,7 +204,7 @@ class Wiring:
                 rule.name,
                 rule.dscp,
                 room,
-                self._marking(own, rate_bps, room),
+                self._marking(class_link, rate_bps, room),
                 quanta[rule.name],
                 self.spec.reserve_bytes or 0,
                 round((1.0 if self.spec.alpha is None else self.spec.alpha) * 2**16),
@@ -218,26 +218,26 @@ class Wiring:
 
     def _marking(self, link: LinkSpec, rate_bps: int, limit_bytes: int) -> Marking:
         entry = marking.KINDS[marking.resolve(link.marking, self.ecn)]
-        if lacking := entry.lacking(dict(link.thresholds)):
+        if missing_keys := entry.lacking(dict(link.thresholds)):
             why = f"marking {entry.name!r} needs it"
-            raise TopologyError(f"topology.{lacking[0]} is missing: {why}; give it, or name a topology.preset")
-        own = {name: self._at_port(value, rate_bps) for name, value in link.thresholds}
-        made: object = entry.call(marking.MarkingContext(rate_bps, limit_bytes), *entry.arguments(own, "topology."))
-        if not isinstance(made, Marking):
-            what = f"topology.marking {entry.name!r}: its function gives {usercode.shown(made)}"
-            raise TopologyError(f"{what} instead of a Marking; return one")
-        if made.bandwidth_bps:
-            made = replace(made, bandwidth_bps=max(1, made.bandwidth_bps // self._scale))
-        return replace(made, at=self._marks_at(link, made))
+            raise TopologyError(f"topology.{missing_keys[0]} is missing: {why}; give it, or name a topology.preset")
+        values = {name: self._at_port(value, rate_bps) for name, value in link.thresholds}
+        answer: object = entry.call(marking.MarkingContext(rate_bps, limit_bytes), *entry.arguments(values, "topology."))
+        if not isinstance(answer, Marking):
+            fault = f"topology.marking {entry.name!r}: its function gives {usercode.shown(answer)}"
+            raise TopologyError(f"{fault} instead of a Marking; return one")
+        if answer.bandwidth_bps:
+            answer = replace(answer, bandwidth_bps=max(1, answer.bandwidth_bps // self._scale))
+        return replace(answer, at=self._marks_at(link, answer))
 
-    def _marks_at(self, link: LinkSpec, made: Marking) -> MarksAt:
+    def _marks_at(self, link: LinkSpec, port_marking: Marking) -> MarksAt:
         """Returns the moment at which a port marks. Stock queues mark arrivals alone."""
-        if link.marks_at == "arrival" or (link.marks_at is None and self._switch_queue(made) != "port"):
+        if link.marks_at == "arrival" or (link.marks_at is None and self._switch_queue(port_marking) != "port"):
             return "arrival"
         if link.marks_at is None:
-            return made.at
-        if self._switch_queue(made) != "port":
-            why = f"marking {made.kind!r}" if self._switch_qdisc == "port" else 'topology.qdisc = "stock"'
+            return port_marking.at
+        if self._switch_queue(port_marking) != "port":
+            why = f"marking {port_marking.kind!r}" if self._switch_qdisc == "port" else 'topology.qdisc = "stock"'
             raise TopologyError(f"topology.marks_at: value 'departure' cannot go with {why}, which marks arrivals; leave it out")
         return "departure"
 

@@ -66,21 +66,21 @@ def _require_above_0(name: str, value: float) -> None:
 def size_distribution(context: WorkloadContext, keys: SizesKeys) -> Sizes:
     """Returns the distribution by its name, its file, or a fixed size. It is scaled, then truncated."""
     sources = {"size": keys.size_bytes, "distribution": keys.distribution, "distribution_file": keys.distribution_file}
-    given = [f"workload.{name}" for name, value in sources.items() if value]
-    if len(given) != 1:
-        have = " and ".join(given) or "nothing"
+    given_keys = [f"workload.{name}" for name, value in sources.items() if value]
+    if len(given_keys) != 1:
+        have = " and ".join(given_keys) or "nothing"
         raise WorkloadError(f"workload.distribution, distribution_file or size: give one of the three, not {have}")
     if keys.size_bytes:
-        found = sizes.fixed(keys.size_bytes)
+        distribution = sizes.fixed(keys.size_bytes)
     else:
-        found = sizes.read(keys.distribution_file) if keys.distribution_file else sizes.load(str(keys.distribution))
-    found = found.scaled(Fraction(str(keys.size_scale)))
+        distribution = sizes.read(keys.distribution_file) if keys.distribution_file else sizes.load(str(keys.distribution))
+    distribution = distribution.scaled(Fraction(str(keys.size_scale)))
     if keys.truncate_bytes is not None:
-        found = found.truncated(keys.truncate_bytes)
-    context.notes["mean_size_bytes"] = float(found.mean_bytes())
-    context.notes["mean_wire_bytes"] = float(found.mean_wire_bytes(context.graph.segment_bytes))
-    context.notes["sampling"] = found.sampling
-    return found
+        distribution = distribution.truncated(keys.truncate_bytes)
+    context.notes["mean_size_bytes"] = float(distribution.mean_bytes())
+    context.notes["mean_wire_bytes"] = float(distribution.mean_wire_bytes(context.graph.segment_bytes))
+    context.notes["sampling"] = distribution.sampling
+    return distribution
 
 
 def poisson(context: WorkloadContext, keys: PoissonKeys) -> list[FlowRequest]:
@@ -88,10 +88,10 @@ def poisson(context: WorkloadContext, keys: PoissonKeys) -> list[FlowRequest]:
 
     Sizes are drawn from `distribution` or `distribution_file`, or all are `size`.
     """
-    found, load = size_distribution(context, keys), keys.load
-    mean = found.mean_wire_bytes(context.graph.segment_bytes) if keys.load_counts == "wire" else found.mean_bytes()
+    distribution, load = size_distribution(context, keys), keys.load
+    mean = distribution.mean_wire_bytes(context.graph.segment_bytes) if keys.load_counts == "wire" else distribution.mean_bytes()
     rates = _bisection_rates(context) if keys.load_of == "bisection" else _host_rates(context)
-    sampler, flows = Sampler(found), list[FlowRequest]()
+    sampler, flows = Sampler(distribution), list[FlowRequest]()
     expected = sum(rates.values()) * Fraction(str(load)) * context.horizon_ns / (mean * 8 * NS_PER_S)
     require(expected <= MOST_FLOWS, "load", load, f"makes about {int(expected)} flows, a run takes {MOST_FLOWS}; run shorter")
     for src in context.hosts:
@@ -130,13 +130,13 @@ def _next_of(
 
 def _arrivals(context: WorkloadContext, src: str, mean_gap_ps: int, sampler: Sampler) -> list[FlowRequest]:
     stream, others = context.stream(src), [host for host in context.hosts if host != src]
-    found, horizon_ps = [], context.horizon_ns * PS_PER_NS
+    flows, horizon_ps = [], context.horizon_ns * PS_PER_NS
     at_ps = stream.around(mean_gap_ps, "exponential")
     while at_ps < horizon_ps:
         dst, size = stream.choose(others), sampler.draw(stream)
-        found.append(FlowRequest(src, dst, DEFAULT_PORT, start_ns=at_ps // PS_PER_NS, size_bytes=size))
+        flows.append(FlowRequest(src, dst, DEFAULT_PORT, start_ns=at_ps // PS_PER_NS, size_bytes=size))
         at_ps += stream.around(mean_gap_ps, "exponential")
-    return bounded(found)
+    return bounded(flows)
 
 
 def _host_rates(context: WorkloadContext) -> dict[str, Fraction]:

@@ -68,10 +68,10 @@ def steps(schedule: str, processes: int) -> list[list[Message]]:
 
 def sizes(first_bytes: int, largest_bytes: int | None) -> list[int]:
     """The first, doubled as long as it is no more than the largest."""
-    found = [first_bytes]
-    while largest_bytes is not None and 2 * found[-1] <= largest_bytes:
-        found.append(2 * found[-1])
-    return found
+    sizes_bytes = [first_bytes]
+    while largest_bytes is not None and 2 * sizes_bytes[-1] <= largest_bytes:
+        sizes_bytes.append(2 * sizes_bytes[-1])
+    return sizes_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,10 +114,10 @@ def _keep(request: ExecRequest, folder: Path, name: str, t0_ns: int) -> dict[str
         try:
             program = _start(request, folder, out, err)
         except OSError as error:
-            said = f"{request.argv[0]}: {error.strerror}"
-            err.write(f"{said}\n".encode())
+            reason = f"{request.argv[0]}: {error.strerror}"
+            err.write(f"{reason}\n".encode())
             at_ns = started_ns - t0_ns
-            return {"start_ns": at_ns, "end_ns": at_ns, "exit": 127, "stopped": False, "said": said}
+            return {"start_ns": at_ns, "end_ns": at_ns, "exit": 127, "stopped": False, "said": reason}
         command = " ".join(shlex.join(request.argv).split())
         print(f"{STARTED}{program.pid} {request.host}: {command[:LONGEST_SAID]}", flush=True)
         stopped = _wait_for(program, t0_ns + request.stop_ns)
@@ -185,8 +185,8 @@ def _signal_session(leader: int, how: signal.Signals) -> None:
 def _wait(signals: set[signal.Signals], until_ns: int) -> signal.Signals | None:
     """Returns the first of the (blocked) signals to arrive, or None when the time is up."""
     while (left_ns := until_ns - time.monotonic_ns()) > 0:
-        if (found := signal.sigtimedwait(signals, left_ns / NS_PER_S)) is not None:
-            return signal.Signals(found.si_signo)
+        if (siginfo := signal.sigtimedwait(signals, left_ns / NS_PER_S)) is not None:
+            return signal.Signals(siginfo.si_signo)
     return None
 
 
@@ -197,4 +197,4 @@ def to_json(requests: Sequence[ExecRequest]) -> list[dict[str, Any]]:
 
 def from_json(plain: Sequence[dict[str, Any]]) -> list[ExecRequest]:
     """Returns the requests that to_json wrote."""
-    return [ExecRequest(**{**each, "argv": tuple(each["argv"])}) for each in plain]
+    return [ExecRequest(**{**request, "argv": tuple(request["argv"])}) for request in plain]

@@ -86,7 +86,7 @@ class FlowRequest:
         numbers = ("dst_port", "start_ns", "stop_ns", "size_bytes", "rate_bps", "length_ns", "rep", "gate", "opens", "dscp")
         for name in numbers:
             value = getattr(self, name)
-            for each in value if name == "opens" else (value,):
-                if each is not None and not hasattr(each, "__index__"):
-                    return f"{name} {each!r} is not an integer; make it an int"
+            for number in value if name == "opens" else (value,):
+                if number is not None and not hasattr(number, "__index__"):
+                    return f"{name} {number!r} is not an integer; make it an int"
         return ""

@@ -101,8 +101,8 @@ def names() -> tuple[str, ...]:
 def iroko(context: WorkloadContext, keys: IrokoKeys) -> list[FlowRequest]:
     """One of the flow matrices of Iroko's repository by its name, as it was written."""
     name = keys.pattern
-    if found := fullmatch(r"incast_([1-9][0-9]{0,3})", name):
-        text = _disjoint_pairs(int(found[1]))
+    if match := fullmatch(r"incast_([1-9][0-9]{0,3})", name):
+        text = _disjoint_pairs(int(match[1]))
     elif name in names():
         text = (FOLDER / f"{name}.csv").read_text(encoding="ascii")
     else:
@@ -176,19 +176,19 @@ def _rows(
     broken: str | None,
 ) -> list[MatrixRow]:
     """Returns the rows after the header. Empty lines do not count."""
-    hosts, found = _HostNames(context), []
+    hosts, rows = _HostNames(context), []
     reader = csv.reader(text.splitlines(), strict=True)
     try:
         for row in reader:
             if reader.line_num > 1 and row:
                 cells = _Cells(row, columns, f"{name}:{reader.line_num}", hosts, broken)
                 if not cells.is_left_out():
-                    found.append(parse(cells))
+                    rows.append(parse(cells))
     except csv.Error as error:
         raise WorkloadError(f"{name}:{reader.line_num}: not CSV: {error}; quote nothing") from error
-    if not found:
+    if not rows:
         raise WorkloadError(f"{name}: it has 0 flows; write the header {','.join(columns)!r} and a row a flow")
-    return found
+    return rows
 
 
 class _HostNames:
@@ -217,9 +217,9 @@ class _HostNames:
             first, switch, block, number = IPv4Address(text).packed
         except AddressValueError:
             return None
-        place = LAST_HOST_OF_BLOCK * block + number
+        host_number = LAST_HOST_OF_BLOCK * block + number
         known = self._places[switch - 1] if 1 <= switch <= len(self._places) else []
-        return known[place - 1] if first == 10 and 1 <= number <= LAST_HOST_OF_BLOCK and place <= len(known) else None
+        return known[host_number - 1] if first == 10 and 1 <= number <= LAST_HOST_OF_BLOCK and host_number <= len(known) else None
 
 
 class _Cells:
@@ -289,13 +289,13 @@ class _Cells:
         """Returns the DSCP that the row names, or None."""
         return self._parse(DSCP, dscp_of, f"in 0..{LARGEST_DSCP}") if self._cells[DSCP] else None
 
-    def refuse(self, column: str, wanted: str) -> None:
-        raise WorkloadError(f"{self._where}: column {column!r}: value {self._cells[column]!r} is not {wanted}")
+    def refuse(self, column: str, expected: str) -> None:
+        raise WorkloadError(f"{self._where}: column {column!r}: value {self._cells[column]!r} is not {expected}")
 
-    def _parse(self, column: str, parse: Callable[[str], V | None], wanted: str) -> V:
+    def _parse(self, column: str, parse: Callable[[str], V | None], expected: str) -> V:
         value = parse(self._cells[column])
         if value is None:
-            raise WorkloadError(f"{self._where}: column {column!r}: value {self._cells[column]!r} is not {wanted}")
+            raise WorkloadError(f"{self._where}: column {column!r}: value {self._cells[column]!r} is not {expected}")
         return value
 
 

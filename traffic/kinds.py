@@ -144,14 +144,14 @@ def require(holds: bool, key: str, value: object, why: str) -> None:
 
 def bounded(flows: Iterable[FlowRequest]) -> list[FlowRequest]:
     """Returns all flows if their number is within the limit of a run."""
-    found: list[FlowRequest] = []
+    flow_list: list[FlowRequest] = []
     for flow in flows:
-        found.append(flow)
-        if len(found) > MOST_FLOWS:
+        flow_list.append(flow)
+        if len(flow_list) > MOST_FLOWS:
             raise WorkloadError(
                 f"more than {MOST_FLOWS} flows may fit into the run; run shorter, or ask for larger or fewer flows"
             )
-    return found
+    return flow_list
 
 
 def chained(

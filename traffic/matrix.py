@@ -82,10 +82,10 @@ def _flow(
         raise WorkloadError(f"{where}: it has {len(row)} columns, not {len(columns)}; write {','.join(columns)}")
     cells = {TRANSPORT: "", DSCP: ""} | dict(zip(columns, row, strict=True))
 
-    def cell(column: str, parse: Callable[[str], int | None], wanted: str) -> int:
+    def cell(column: str, parse: Callable[[str], int | None], expected: str) -> int:
         value = parse(cells[column])
         if value is None:
-            raise WorkloadError(f"{where}: column {column!r}: value {cells[column]!r} is not {wanted}")
+            raise WorkloadError(f"{where}: column {column!r}: value {cells[column]!r} is not {expected}")
         return value
 
     for column in ("source", "destination"):

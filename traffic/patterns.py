@@ -100,7 +100,7 @@ def many_to_one(context: WorkloadContext, keys: ManyToOneKeys) -> list[FlowReque
 def endpoints(context: WorkloadContext, ends: str, count: int) -> list[tuple[str, str]]:
     """Source and destination of `count` flows, by `ends`, one of ENDS; with more flows than hosts they take turns."""
     if ends == "pairs":
-        known = [(each.src, each.dst) for each in pairs(context)]
+        known = [(request.src, request.dst) for request in pairs(context)]
     else:
         known = [(src, context.hosts[-1]) for src in context.hosts[:-1]]
     return [known[number % len(known)] for number in range(count)]
@@ -112,8 +112,8 @@ def all_to_all(context: WorkloadContext, keys: AllToAllKeys) -> list[FlowRequest
     With `flows = 2` these are PCC-RL's 2N flows per host (section 5), without the flows that a host would send to itself.
     """
     hosts, times = context.hosts, keys.flows
-    wanted = (flow(src, dst) for src in hosts for _ in range(times) for dst in hosts if dst != src)
-    return bounded(wanted)
+    requests = (flow(src, dst) for src in hosts for _ in range(times) for dst in hosts if dst != src)
+    return bounded(requests)
 
 
 def stride(context: WorkloadContext, keys: StrideKeys) -> list[FlowRequest]:
@@ -182,9 +182,9 @@ def _staggered_to(context: WorkloadContext, pods: dict[str, int], src: str, p_ed
     edge = [host for host in others if context.edge_of(host) == context.edge_of(src)]
     pod = [host for host in others if pods[host] == pods[src] and host not in edge]
     rest = [host for host in others if pods[host] != pods[src]]
-    wanted = 0 if stream.chance(p_edge) else 1 if p_edge < 1 and stream.chance(min(1.0, p_pod / (1 - p_edge))) else 2
+    drawn = 0 if stream.chance(p_edge) else 1 if p_edge < 1 and stream.chance(min(1.0, p_pod / (1 - p_edge))) else 2
     classes = [edge, pod, rest]
-    return stream.choose(next(each for each in (*classes[wanted:], *reversed(classes[:wanted])) if each))
+    return stream.choose(next(members for members in (*classes[drawn:], *reversed(classes[:drawn])) if members))
 
 
 register("pairs", pairs)

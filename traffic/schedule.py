@@ -58,11 +58,11 @@ class Schedule:
 
     def peers(self) -> dict[str, list[str]]:
         """Returns for each host the hosts that it exchanges packets with, in the order of the flows."""
-        found: dict[str, dict[str, None]] = {}
+        peers: dict[str, dict[str, None]] = {}
         for flow in self.flows:
-            found.setdefault(flow.src, {})[flow.dst] = None
-            found.setdefault(flow.dst, {})[flow.src] = None
-        return {host: list(others) for host, others in found.items()}
+            peers.setdefault(flow.src, {})[flow.dst] = None
+            peers.setdefault(flow.dst, {})[flow.src] = None
+        return {host: list(others) for host, others in peers.items()}
 
 
 def make_schedule(
@@ -80,7 +80,7 @@ def make_schedule(
     `controller` is the controller of all flows; `beside` replaces it for flows over TCP. A row of the state matrix
     is an index into `ports`, by default graph.ports(). A request that names no transport goes over TCP.
     """
-    requests = [each if each.transport else replace(each, transport="tcp") for each in requests]
+    requests = [request if request.transport else replace(request, transport="tcp") for request in requests]
     for name in (controller, beside or controller):
         if not fullmatch(r"[a-z0-9_-]{1,15}", name):
             raise WorkloadError(f"controller.name: value {name!r} is not a TCP congestion control; docs/spec.md lists them")
@@ -89,7 +89,7 @@ def make_schedule(
     rows = {port.ifname: row for row, port in enumerate(graph.ports() if ports is None else ports)}
     nics = {host.name: host.nics for host in graph.hosts}
     paths = _Paths(graph, router, rows)
-    planes = [_plane(min(len(nics[each.src]), len(nics[each.dst])), seed, number) for number, each in enumerate(requests)]
+    planes = [_plane(min(len(nics[flow.src]), len(nics[flow.dst])), seed, number) for number, flow in enumerate(requests)]
     follows = _OnePath(graph, router, requests, planes) if one_path else None
     flows = []
     for number, (request, src_port) in enumerate(zip(requests, _source_ports(requests, seed, follows), strict=True)):
@@ -109,9 +109,9 @@ class _Paths:
         self._known: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[int, ...]]] = {}
         """Each path once, however many flows take it."""
 
-    def of(self, number: int, asked: FlowRequest, src_port: int, plane: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    def of(self, number: int, flow: FlowRequest, src_port: int, plane: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """Returns the ports that data of the flow crosses, and their rows."""
-        crossed = tuple(path(self._graph, self._router, asked.src, asked.dst, src_port, asked.dst_port, _protocol(asked), plane))
+        crossed = tuple(path(self._graph, self._router, flow.src, flow.dst, src_port, flow.dst_port, _protocol(flow), plane))
         if crossed not in self._known:
             if missing := [ifname for ifname in crossed if ifname not in self._rows]:
                 raise WorkloadError(f"flow {number}: port {missing[0]!r} is not among the rows; give all ports of the graph")
@@ -130,9 +130,9 @@ class _OnePath:
 
     def allows(self, number: int, src_port: int) -> bool:
         """Returns whether a flow, by its number, has that path with this port."""
-        asked, plane = self._requests[number], self.planes[number]
-        crossed = path(self._graph, self._router, asked.src, asked.dst, src_port, asked.dst_port, _protocol(asked), plane)
-        return self._first.setdefault((_protocol(asked), plane, asked.src, asked.dst), crossed) == crossed
+        flow, plane = self._requests[number], self.planes[number]
+        crossed = path(self._graph, self._router, flow.src, flow.dst, src_port, flow.dst_port, _protocol(flow), plane)
+        return self._first.setdefault((_protocol(flow), plane, flow.src, flow.dst), crossed) == crossed
 
 
 def plane_of(flow: Flow, graph: Graph) -> int:
@@ -158,9 +158,9 @@ def both_ways(flows: Iterable[Flow], graph: Graph, router: Router) -> Iterator[t
         yield flow.ports, tuple(back)
 
 
-def _protocol(asked: FlowRequest) -> str:
+def _protocol(flow: FlowRequest) -> str:
     """Returns the protocol that switches see: RoCEv2 is UDP."""
-    return "udp" if asked.transport == "rdma" else asked.transport or "tcp"
+    return "udp" if flow.transport == "rdma" else flow.transport or "tcp"
 
 
 def _plane(planes: int, seed: int, number: int) -> int:

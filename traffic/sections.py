@@ -31,8 +31,8 @@ class Section:
     def check(self, flows: Iterable[FlowRequest], last: bool) -> None:
         """Raises WorkloadError if flows of an earlier phase than the last wait for others: they might start after its end."""
         if not last and any(flow.gate != NO_GATE for flow in flows):
-            what = f"workload.kind {self.workload.kind!r}: its flows wait for one another, so the workload cannot change after it"
-            raise WorkloadError(f"{what} (phase from {format_time(self.at_ns)} on); choose a kind such as poisson")
+            why = f"workload.kind {self.workload.kind!r}: its flows wait for one another, so the workload cannot change after it"
+            raise WorkloadError(f"{why} (phase from {format_time(self.at_ns)} on); choose a kind such as poisson")
 
     def shifted(self, flow: FlowRequest) -> FlowRequest:
         """Returns a flow of the phase by the time of the run."""

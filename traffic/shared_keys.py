@@ -56,8 +56,8 @@ def intervals(default: str = "exact", of: str = "intervals") -> Any:
         default: The distribution without the key.
         of: The quantity with the distribution, in the help.
     """
-    told = f"distribution of the {of}: `exact`, `uniform` (0 to twice the mean) or `exponential`, by seed"
-    return key(TEXT, default, names=lambda: PATTERNS, help=told)
+    help_text = f"distribution of the {of}: `exact`, `uniform` (0 to twice the mean) or `exponential`, by seed"
+    return key(TEXT, default, names=lambda: PATTERNS, help=help_text)
 
 
 def ends() -> Any:

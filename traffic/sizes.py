@@ -52,9 +52,9 @@ class Sizes:
     def truncated(self, most_bytes: int) -> Sizes:
         """Returns the distribution in which sizes above `most_bytes` become that size."""
         most = Fraction(most_bytes)
-        kept = [point for point in self.points if point[0] < most]
+        points = [point for point in self.points if point[0] < most]
         below = self._probability_below(most)
-        return Sizes((*kept, (most, below), (most, Fraction(1))), self.sampling)
+        return Sizes((*points, (most, below), (most, Fraction(1))), self.sampling)
 
     def mean_bytes(self) -> Fraction:
         """Returns the mean of a Sampler's draws, without its rounding to whole bytes."""
@@ -131,11 +131,11 @@ def load(name: str) -> Sizes:
     return read(FOLDER / f"{name}.txt", "workload.distribution")
 
 
-def comment(name: str, what: str) -> str:
+def comment(name: str, topic: str) -> str:
     """Returns the description in a shipped file, in Markdown: its `workload`, or where its `points` are from."""
-    found = search(rf"^# {what}: (.*)$", (FOLDER / f"{name}.txt").read_text(encoding="utf-8"), MULTILINE)
-    assert found, f"{name}.txt has no line '# {what}:'"
-    return found[1]
+    match = search(rf"^# {topic}: (.*)$", (FOLDER / f"{name}.txt").read_text(encoding="utf-8"), MULTILINE)
+    assert match, f"{name}.txt has no line '# {topic}:'"
+    return match[1]
 
 
 def read(path: Path, key: str = "workload.distribution_file") -> Sizes:
@@ -152,8 +152,8 @@ def parse(text: str, name: str) -> Sizes:
     sampling, points = "linear", list[Point]()
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
-        if found := fullmatch(r"#\s*sampling:\s*(\S+)", stripped):
-            sampling = found[1]
+        if match := fullmatch(r"#\s*sampling:\s*(\S+)", stripped):
+            sampling = match[1]
             if sampling not in SAMPLINGS:
                 raise WorkloadError(f"{name}:{number}: {unknown('sampling', sampling, SAMPLINGS)}")
         elif stripped and not stripped.startswith("#"):

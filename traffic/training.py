@@ -71,13 +71,13 @@ def ring_allreduce(context: WorkloadContext, keys: TrainingKeys) -> list[FlowReq
         for step in range(steps):
             following = [gates.new() for _ in workers]
             pause_ns = compute_ns if iteration and not step else 0
-            for place, worker in enumerate(workers):
-                after = (place + 1) % count
+            for position, worker in enumerate(workers):
+                after = (position + 1) % count
                 chunk_flow = FlowRequest(
                     worker, workers[after], DEFAULT_PORT, pause_ns, size_bytes=chunk, group="ring", rep=iteration
                 )
-                opens = (following[place], following[after])
-                flows.append(replace(chunk_flow, gate=waits[place], opens=opens, spare=iteration > 0))
+                opens = (following[position], following[after])
+                flows.append(replace(chunk_flow, gate=waits[position], opens=opens, spare=iteration > 0))
             waits = following
     return bounded(flows)
 

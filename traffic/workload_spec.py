@@ -73,7 +73,7 @@ class ExecSpec:
     def request(self, graph: Graph, duration_ns: int) -> ExecRequest:
         """Returns the command that the ground runs. {h2} stands for the first address of host h2."""
         addresses = {f"{{{host.name}}}": host.address for host in graph.hosts}
-        argv = [sub(PLACEHOLDER, lambda found: addresses.get(found[0], found[0]), word) for word in self.words()]
+        argv = [sub(PLACEHOLDER, lambda match: addresses.get(match[0], match[0]), word) for word in self.words()]
         stop_ns = duration_ns if self.stop_ns is None else min(self.stop_ns, duration_ns)
         return ExecRequest(self.host, tuple(argv), self.start_ns, stop_ns)
 
@@ -174,20 +174,20 @@ class TrafficSpec:
         if self.transport == "udp" and self.rate_bps is None and self.kind not in ("matrix", "iroko"):
             raise KeyFault("workload.rate", None, 'is missing; transport "udp" sends at a rate such as "10Mbit/s"')
         if self.jitter_distribution != "uniform" and not self.jitter_ns:
-            given = self.jitter_distribution
-            raise KeyFault("workload.jitter_distribution", given, "has no effect without workload.jitter; give one")
+            value = self.jitter_distribution
+            raise KeyFault("workload.jitter_distribution", value, "has no effect without workload.jitter; give one")
         if self.gaps != "exact" and self.rate_bps is None:
             raise KeyFault("workload.gaps", self.gaps, "means nothing without workload.rate; give one")
 
     @classmethod
-    def of(cls, kind: str, **given: Any) -> Self:
+    def of(cls, kind: str, **keys: Any) -> Self:
         """Returns the keys, including the keys that the kind declares, by the names of their fields."""
-        return section_of(cls, {"kind": kind} | given)
+        return section_of(cls, {"kind": kind} | keys)
 
     def placed(self, base: Path) -> Self:
         """Returns the same keys with the relative paths of files taken from a folder."""
-        own = tuple((name, base / value if isinstance(value, Path) else value) for name, value in self.own)
-        return replace(self, own=own)
+        keys = tuple((name, base / value if isinstance(value, Path) else value) for name, value in self.own)
+        return replace(self, own=keys)
 
     @property
     def pattern(self) -> Callable[..., Any]:
@@ -208,12 +208,12 @@ def _beside_specs(tables: list[Any]) -> tuple[TrafficSpec, ...]:
     """Returns the entries of [[workload.beside]]."""
     needed, specs = {"kind": "give one of the kinds of workload"}, []
     for number, table in enumerate(tables):
-        place = f"workload.beside[{number}]"
+        section = f"workload.beside[{number}]"
         try:
             specs += [spec for _, spec in entries([table], "workload.beside", TrafficSpec, needed)]
         except KeyFault as fault:
             key = fault.key.removeprefix("workload.beside[0]").removeprefix("workload").removeprefix(".")
-            raise type(fault)(f"{place}.{key}" if key else place, fault.value, fault.why) from None
+            raise type(fault)(f"{section}.{key}" if key else section, fault.value, fault.why) from None
     return tuple(specs)
 
 

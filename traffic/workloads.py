@@ -51,19 +51,19 @@ def generate_side_by_side(
     for number, workload in enumerate(others, 1):
         own_seed = draw(seed, "beside", number)
         try:
-            more, told = generate_with_notes(graph, workload, duration_ns, own_seed, may_be_idle=may_be_idle)
+            more, more_notes = generate_with_notes(graph, workload, duration_ns, own_seed, may_be_idle=may_be_idle)
         except WorkloadError as error:
             raise WorkloadError(f"workload.beside[{number - 1}]: {error}") from None
         gates = 1 + max((gate for flow in flows for gate in (flow.gate, *flow.opens)), default=NO_GATE)
         flows += [_beside(flow, number, gates) for flow in more]
-        beside.append(told)
+        beside.append(more_notes)
     return bounded(flows), notes | ({"beside": beside} if any(beside) else {})
 
 
 def _beside(flow: FlowRequest, number: int, gates: int) -> FlowRequest:
     """Returns a flow of another workload. `gates` is the number of gates of those before it."""
     gate = NO_GATE if flow.gate == NO_GATE else flow.gate + gates
-    return replace(flow, workload=number, gate=gate, opens=tuple(each + gates for each in flow.opens))
+    return replace(flow, workload=number, gate=gate, opens=tuple(opened_gate + gates for opened_gate in flow.opens))
 
 
 def generate_with_notes(
@@ -71,9 +71,9 @@ def generate_with_notes(
 ) -> tuple[list[FlowRequest], dict[str, object]]:
     """Returns the flows, and the kind's notes about itself. With `may_be_idle`, it is no error if a seed gives no flow at all."""
     context = WorkloadContext(graph, workload, duration_ns, seed)
-    found = workload.pattern(context, *workload.arguments())
+    requests = workload.pattern(context, *workload.arguments())
     fill_size = 0 if workload.handles_size else workload.size_bytes or 0
-    flows = [_timed(flow, context, fill_size, row) for row, flow in enumerate(_flows(found, context))]
+    flows = [_timed(flow, context, fill_size, row) for row, flow in enumerate(_flows(requests, context))]
     if workload.kind == "none" or may_be_idle:
         return flows, context.notes
     if not flows:
@@ -94,30 +94,30 @@ def generate_phases(
     """
     flows: list[FlowRequest] = []
     notes: list[dict[str, object]] = []
-    ends_ns = [*(each.at_ns for each in sections[1:]), duration_ns]
+    ends_ns = [*(phase.at_ns for phase in sections[1:]), duration_ns]
     for number, (section, end_ns) in enumerate(zip(sections, ends_ns, strict=True)):
         own_seed, length_ns = section.seed(seed, number), end_ns - section.at_ns
-        made, told = generate_with_notes(graph, section.workload, length_ns, own_seed, may_be_idle=may_be_idle)
-        section.check(made, last=section is sections[-1])
-        flows += [section.shifted(flow) for flow in made]
-        notes.append({"at_ns": section.at_ns, "kind": section.workload.kind, **told})
+        phase_flows, phase_notes = generate_with_notes(graph, section.workload, length_ns, own_seed, may_be_idle=may_be_idle)
+        section.check(phase_flows, last=section is sections[-1])
+        flows += [section.shifted(flow) for flow in phase_flows]
+        notes.append({"at_ns": section.at_ns, "kind": section.workload.kind, **phase_notes})
     first = {name: value for name, value in notes[0].items() if name not in ("at_ns", "kind")}
     return bounded(flows), first | ({"phases": notes} if len(notes) > 1 else {})
 
 
-def _flows(found: object, context: WorkloadContext) -> Iterator[FlowRequest]:
+def _flows(flows: object, context: WorkloadContext) -> Iterator[FlowRequest]:
     """Yields the flows of a pattern. Raises WorkloadError unless it is flows between hosts of the network."""
-    what, hosts = f"workload.kind {context.workload.kind!r}", set(context.hosts)
-    if not isinstance(found, Iterable):
-        raise WorkloadError(f"{what}: its function gives {usercode.shown(found)} instead of a list of FlowRequests; return one")
-    for row, flow in enumerate(found):
+    kind, hosts = f"workload.kind {context.workload.kind!r}", set(context.hosts)
+    if not isinstance(flows, Iterable):
+        raise WorkloadError(f"{kind}: its function gives {usercode.shown(flows)} instead of a list of FlowRequests; return one")
+    for row, flow in enumerate(flows):
         if not isinstance(flow, FlowRequest):
-            raise WorkloadError(f"{what}: flow {row} is {usercode.shown(flow)}; make it a FlowRequest")
+            raise WorkloadError(f"{kind}: flow {row} is {usercode.shown(flow)}; make it a FlowRequest")
         if flow.src not in hosts or flow.dst not in hosts:
             strange = flow.dst if flow.src in hosts else flow.src
             one, last = context.hosts[0], context.hosts[-1]
             raise WorkloadError(
-                f"{what}: flow {row}: {strange!r} is not one of the hosts {one} .. {last}; take them from context.hosts"
+                f"{kind}: flow {row}: {strange!r} is not one of the hosts {one} .. {last}; take them from context.hosts"
             )
         yield flow
 

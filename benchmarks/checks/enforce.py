@@ -158,8 +158,8 @@ def draw_figure(points: Sequence[RatePoint], path: Path) -> None:
     with kit.style():
         figure = kit.new_figure(10, 3.6)
         panels = dict(zip(CHANGES, figure.subplots(1, len(CHANGES), sharey=True), strict=True))
-        for (line_bps, transport, changes), mine in grouped(points).items():
-            rates_bps, errors_percent = [point.commanded_bps for point in mine], [100 * point.error for point in mine]
+        for (line_bps, transport, changes), group in grouped(points).items():
+            rates_bps, errors_percent = [point.commanded_bps for point in group], [100 * point.error for point in group]
             look = {"color": colors[line_bps], "label": f"{quantity(line_bps, 'bps')}, {transport.upper()}"}
             panels[changes].plot(rates_bps, errors_percent, markers[transport], fillstyle="none", markersize=6, **look)
         for changes, axes in panels.items():

@@ -99,11 +99,11 @@ def checks() -> Iterable[Check]:
             runs.write_spec(folder, case, text)
         runs.run_all([sweep.Cell(f"{case}-lab", folder / f"{case}.toml", folder / f"{case}-lab") for case in SPECS])
         host_failures = run_hosts(folder)
-        seen = {case: dict(_seen(folder, case)) for case in SPECS}
-        yield from owner_checks(seen["owner"], host_failures)
-        yield from dumbbell_checks(seen["dumbbell"], host_failures)
+        stats = {case: dict(_seen(folder, case)) for case in SPECS}
+        yield from owner_checks(stats["owner"], host_failures)
+        yield from dumbbell_checks(stats["dumbbell"], host_failures)
         figure = runs.figure_place(FIGURE, NAME)
-        draw(seen, figure)
+        draw(stats, figure)
         yield Check("figure", "drawn", str(figure), figure.is_file())
 
 
@@ -153,40 +153,40 @@ Bound = tuple[str, str, str, str, float, float]
 """The subject of a check, its question in words, the field of Seen and its unit, and the bounds."""
 
 
-def owner_checks(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
-    full, lab = BUFFER_BYTES // FRAME, seen["lab"].largest
+def owner_checks(stats: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
+    full, lab = BUFFER_BYTES // FRAME, stats["lab"].largest
     name, words = f"{TITLES['owner']}: lab, cable: largest queue", f"{lab:.0f} packets of {full}"
     yield Check(name, ">= 90 % of the buffer", words, lab >= 0.9 * full)
     near: Bound = ("largest queue", "within 10 % of the lab's", "largest", "packets", 0.9 * lab, 1.1 * lab)
     half = "<= half of the lab's: the sender's limit reaches into the switch"
     few: Bound = ("largest queue", half, "largest", "packets", 0, lab / 2)
-    yield from _host_checks("owner", {"cable": [near], "netem": [near], "tbf": [few]}, seen, failures)
+    yield from _host_checks("owner", {"cable": [near], "netem": [near], "tbf": [few]}, stats, failures)
 
 
-def dumbbell_checks(seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
-    mbps, mean = seen["lab"].goodput_mbps, seen["lab"].mean
+def dumbbell_checks(stats: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
+    mbps, mean = stats["lab"].goodput_mbps, stats["lab"].mean
     far, long = GOODPUT_TOLERANCE * mbps, max(QUEUE_TOLERANCE * mean, 1.0)
     near_mbps, near_mean = f"{mbps:.3f} +- {GOODPUT_TOLERANCE:.0%}", f"{mean:.2f}, to a packet or {QUEUE_TOLERANCE:.0%}"
     bounds: list[Bound] = [
         ("goodput", near_mbps, "goodput_mbps", "Mbit/s", mbps - far, mbps + far),
         ("mean queue", near_mean, "mean", "packets", mean - long, mean + long),
     ]
-    yield from _host_checks("dumbbell", dict.fromkeys(VARIANTS["dumbbell"], bounds), seen, failures)
+    yield from _host_checks("dumbbell", dict.fromkeys(VARIANTS["dumbbell"], bounds), stats, failures)
 
 
-def _host_checks(case: str, bounds: dict[str, list[Bound]], seen: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
+def _host_checks(case: str, bounds: dict[str, list[Bound]], stats: dict[str, Seen], failures: dict[str, str]) -> Iterator[Check]:
     """Yields the checks on the host's runs of a case, skipped for unfit runs; and the check that not all runs are unfit."""
     for variant, its in bounds.items():
-        one = seen.get(variant)
-        for what, asked, field, unit, low, high in its:
-            name = f"{TITLES[case]}: {WORDS[variant]}: {what}"
+        one = stats.get(variant)
+        for quantity, required, field, unit, low, high in its:
+            name = f"{TITLES[case]}: {WORDS[variant]}: {quantity}"
             if one is None:
-                yield Check(name, asked, f"failed: {failures.get(f'{case}-{variant}')}", ok=False)
+                yield Check(name, required, f"failed: {failures.get(f'{case}-{variant}')}", ok=False)
                 continue
             value, unfit = getattr(one, field), f"; unfit: {one.unfit[0]}" if one.unfit else ""
-            good = not unfit and bool(low <= value <= high)
-            yield Check(name, asked, f"{value:.4g} {unit}{unfit}", good, skipped=bool(unfit))
-    fits = [not one.unfit for variant, one in seen.items() if variant != "lab"]
+            within = not unfit and bool(low <= value <= high)
+            yield Check(name, required, f"{value:.4g} {unit}{unfit}", within, skipped=bool(unfit))
+    fits = [not one.unfit for variant, one in stats.items() if variant != "lab"]
     yield Check(f"{TITLES[case]}: fit runs on the host", ">= 1", f"{sum(fits)} of {len(fits)}", any(fits))
 
 
@@ -195,15 +195,15 @@ def _look(number: int, variant: str, one: Seen) -> dict[str, Any]:
     return {"color": kit.FLOW_COLORS[number], "linewidth": 1.3, "alpha": 0.5 if one.unfit else 1.0, "label": label}
 
 
-def draw(seen: dict[str, dict[str, Seen]], path: Path) -> None:
+def draw(stats: dict[str, dict[str, Seen]], path: Path) -> None:
     """Draws the port's queue with one panel per case and one line per variant: CUBIC's over time, DCTCP's as a distribution."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with kit.style():
         figure = kit.new_figure(11, 4.2)
         over_time, share = figure.subplots(1, 2)
-        for number, (variant, one) in enumerate(seen["owner"].items()):
+        for number, (variant, one) in enumerate(stats["owner"].items()):
             over_time.plot(one.t_s, one.packets, **_look(number, variant, one))
-        for number, (variant, one) in enumerate(seen["dumbbell"].items()):
+        for number, (variant, one) in enumerate(stats["dumbbell"].items()):
             share.ecdf(one.packets, **_look(number, variant, one))
         queue = "Queue of {} (packets)"
         over_time.set(xlabel="Time (s)", ylabel=queue.format(PORTS["owner"]), ylim=(0, None))

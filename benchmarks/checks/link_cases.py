@@ -44,12 +44,12 @@ class LinkCase:
         """The oracle's answer for each port."""
         senders = NETS[self.net].senders
         frames = [[frame for sender, frame in self.frames if sender == index] for index in range(senders)]
-        runs = [run_port(port, mine) for port, mine in zip(self.ports, frames, strict=False)]
+        runs = [run_port(port, port_frames) for port, port_frames in zip(self.ports, frames, strict=False)]
         return runs + run_chain(self.ports[senders:], arrivals(runs))
 
     @property
     def end_ns(self) -> int:
-        last = max(each.arrive_ns for run in self.runs for each in run.passages)
+        last = max(passage.arrive_ns for run in self.runs for passage in run.passages)
         return max(last, self.frames[-1][1].t_ns) + 1_000
 
     @cached_property
@@ -94,7 +94,7 @@ def _ports(rate: int, delay: int, limit: int, mark: int | None, hops: int) -> tu
     if hops == 1:
         return (OraclePort(rate, delay, limit, mark),)
     rates = {2: (rate,), 4: (rate, rate, rate // 2)}[hops]
-    return (OraclePort(2 * rate, delay, AMPLE_BYTES), *(OraclePort(each, delay, limit, mark, forwards=True) for each in rates))
+    return (OraclePort(2 * rate, delay, AMPLE_BYTES), *(OraclePort(bps, delay, limit, mark, forwards=True) for bps in rates))
 
 
 def _frames(pattern: str, chance: random.Random, lengths: Sequence[int], limit: int, rate: int, hops: int) -> list[OracleFrame]:

@@ -39,14 +39,14 @@ class LinkVerdict:
     worst_ns: int = 0
     faults: list[str] = field(default_factory=list)
 
-    def expect(self, what: str, asked: object, measured: object) -> None:
-        if asked != measured:
-            self.faults.append(f"{what}: asked {asked}, measured {measured}")
+    def expect(self, quantity: str, expected: object, measured: object) -> None:
+        if expected != measured:
+            self.faults.append(f"{quantity}: asked {expected}, measured {measured}")
 
-    def expect_time(self, what: str, asked_ns: int, measured_ns: int) -> None:
+    def expect_time(self, quantity: str, asked_ns: int, measured_ns: int) -> None:
         self.worst_ns = max(self.worst_ns, abs(measured_ns - asked_ns))
         if abs(measured_ns - asked_ns) > TOLERANCE_NS:
-            self.faults.append(f"{what}: asked {asked_ns} ns, measured {measured_ns} ns")
+            self.faults.append(f"{quantity}: asked {asked_ns} ns, measured {measured_ns} ns")
 
 
 @dataclass(frozen=True)
@@ -104,18 +104,18 @@ def compare(case: LinkCase, reply: dict[str, Any]) -> LinkVerdict:
     verdict = LinkVerdict(
         frames=len(case.frames), drops=sum(run.drops for run in case.runs), marks=sum(run.marks for run in case.runs)
     )
-    counters = [Counters(**each) for each in reply["counters"]]
+    counters = [Counters(**row) for row in reply["counters"]]
     if case.stop_ns is not None:
         _check_counts(case, counters, verdict, case.stop_ns)
-        _check_drained(case, [Counters(**each) for each in reply["drained"]], verdict)
+        _check_drained(case, [Counters(**row) for row in reply["drained"]], verdict)
         return verdict
     answer = parse(reply["probe"])
     _check_departures(case, answer, verdict)
     _check_arrivals(case, answer, verdict)
     verdict.samples = len(answer.backlogs) * len(case.ports)
-    asked = [(t_ns, *(run.backlog(t_ns) for run in case.runs)) for t_ns in case.sample_times]
-    for mine, theirs in zip(asked, answer.backlogs, strict=True):
-        verdict.expect("time and backlogs", mine, theirs)
+    samples = [(t_ns, *(run.backlog(t_ns) for run in case.runs)) for t_ns in case.sample_times]
+    for expected, measured in zip(samples, answer.backlogs, strict=True):
+        verdict.expect("time and backlogs", expected, measured)
     if not case.stock:
         _check_statistics(case, answer, verdict)
         _check_records(case, answer, verdict)
@@ -159,15 +159,15 @@ def _check_statistics(case: LinkCase, answer: ProbeOutput, verdict: LinkVerdict)
 
 
 def _check_records(case: LinkCase, answer: ProbeOutput, verdict: LinkVerdict) -> None:
-    asked: dict[int, list[int]] = {p.frame.seq: [] for p in case.runs[-1].passages if p.frame.asks and not p.dropped}
+    by_seq: dict[int, list[int]] = {p.frame.seq: [] for p in case.runs[-1].passages if p.frame.asks and not p.dropped}
     for run in case.runs:
         for passage in run.passages:
-            records = asked.get(passage.frame.seq)
+            records = by_seq.get(passage.frame.seq)
             if records is not None and run.port.int_rate is not None and len(records) < MOST_HOPS:
                 records.append(record_of(run.port, passage, answer.start_ns))
-    verdict.records += sum(map(len, asked.values()))
-    for seq, mine in asked.items():
-        verdict.expect(f"telemetry of frame {seq}", [*map(hex, mine)], [*map(hex, answer.records.get(seq, []))])
+    verdict.records += sum(map(len, by_seq.values()))
+    for seq, expected in by_seq.items():
+        verdict.expect(f"telemetry of frame {seq}", [*map(hex, expected)], [*map(hex, answer.records.get(seq, []))])
 
 
 def record_of(port: OraclePort, passage: Passage, start_ns: int) -> int:
@@ -182,13 +182,13 @@ def _check_counts(case: LinkCase, counters: Sequence[Counters], verdict: LinkVer
     """Checks the counters: offered frames were sent, dropped or wait; sent frames arrived, were lost or are under way."""
     senders = NETS[case.net].senders
     for index, (run, now) in enumerate(zip(case.runs, counters, strict=True)):
-        came = [each for each in run.passages if each.frame.t_ns <= now_ns]
-        dropped = [each.frame.length for each in came if each.dropped]
+        came = [passage for passage in run.passages if passage.frame.t_ns <= now_ns]
+        dropped = [passage.frame.length for passage in came if passage.dropped]
         if index < senders:
-            offered = (len(came), sum(each.frame.length for each in came))
+            offered = (len(came), sum(passage.frame.length for passage in came))
         else:
             before = counters[:senders] if index == senders else counters[index - 1 : index]
-            offered = (sum(each.rx_packets for each in before), sum(each.rx_bytes for each in before))
+            offered = (sum(upstream.rx_packets for upstream in before), sum(upstream.rx_bytes for upstream in before))
         where = f"port {index}"
         verdict.expect(
             f"{where}, frames offered = sent + dropped + queued", offered[0], now.tx_packets + now.drops + now.backlog_packets
@@ -229,14 +229,14 @@ def groups() -> dict[str, list[LinkCase]]:
 def case_check(name: str, cases: Sequence[LinkCase], replies: Iterable[dict[str, Any]]) -> Check:
     verdicts = [compare(case, reply) for case, reply in zip(cases, replies, strict=True)]
     bad = [f"{case.name}: {verdict.faults[0]}" for case, verdict in zip(cases, verdicts, strict=True) if verdict.faults]
-    frames, drops, marks, samples = (sum(getattr(v, each) for v in verdicts) for each in ("frames", "drops", "marks", "samples"))
-    asked = (
+    frames, drops, marks, samples = (sum(getattr(v, kind) for v in verdicts) for kind in ("frames", "drops", "marks", "samples"))
+    required = (
         f"{len(cases)} cases, {frames} frames: times within {TOLERANCE_NS} ns; {drops} drops, {marks} marks, {samples} backlogs"
     )
     measured = f"times within {max(verdict.worst_ns for verdict in verdicts)} ns; all equal"
     if bad:
         measured = f"{len(bad)} cases differ; the first: {bad[0]}"
-    return Check(name, asked, measured, not bad)
+    return Check(name, required, measured, not bad)
 
 
 def checks(kernel: Path | None = None) -> list[Check]:

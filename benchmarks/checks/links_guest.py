@@ -85,7 +85,7 @@ class Counters:
     def since(self, before: Counters) -> Counters:
         """Subtracts `before` from the totals; queued frames and frames under way stay as they are."""
         totals = ("tx_packets", "tx_bytes", "lost_packets", "lost_bytes", "rx_packets", "rx_bytes", "other_drops")
-        return Counters(**{**asdict(self), **{each: getattr(self, each) - getattr(before, each) for each in totals}})
+        return Counters(**{**asdict(self), **{name: getattr(self, name) - getattr(before, name) for name in totals}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,9 +286,9 @@ def _marking(port: dict[str, Any]) -> Marking:
     return Marking("red-instant", min_bytes=kmin, max_bytes=kmax, probability_ppm=port["pmax_ppm"], at=port["marks_at"])
 
 
-def telemetry_of(place: int, rate_bps: int) -> Telemetry:
+def telemetry_of(index: int, rate_bps: int) -> Telemetry:
     """Returns units that differ from port to port, so that no field can stand for another."""
-    return Telemetry(place, time_ns=1 + place, sent_bytes=max(1, 128 * rate_bps // 25_000_000_000), queue_bytes=80 + place)
+    return Telemetry(index, time_ns=1 + index, sent_bytes=max(1, 128 * rate_bps // 25_000_000_000), queue_bytes=80 + index)
 
 
 def _counters(near: cables.Device, far: cables.Device, queue: tc.QueueCounters, marks: int) -> Counters:

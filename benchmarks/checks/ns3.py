@@ -93,14 +93,14 @@ def run_pairs(
     path: Path, folder: Path, settings: Sequence[str] = (), pairs: int = PAIRS, options: Sequence[str] = ()
 ) -> list[Pair]:
     """Runs the experiment of a spec file in both, `pairs` times; `options` are ns-3's."""
-    lab_spec, program, peer_folder, done = spec.load(path, settings), ns3.ensure(), folder / "peer", []
+    lab_spec, program, peer_folder, results = spec.load(path, settings), ns3.ensure(), folder / "peer", []
     peer_folder.mkdir(exist_ok=True)
     files.write(peer_folder, Experiment.of(lab_spec))
     for number in range(pairs):
         peer_first = ns3.run(program, peer_folder, lab_spec.time.duration_ns, options) if number % 2 else None
         result, cost = meter.run_spec(path, folder / f"{path.stem}-{len(settings)}-{number}", settings)
-        done.append(Pair(result, cost, peer_first or ns3.run(program, peer_folder, lab_spec.time.duration_ns, options)))
-    return done
+        results.append(Pair(result, cost, peer_first or ns3.run(program, peer_folder, lab_spec.time.duration_ns, options)))
+    return results
 
 
 def speed_checks(pairs: Sequence[Pair], traffic_share: float, whole_share: float) -> Iterator[Check]:
@@ -113,65 +113,65 @@ def speed_checks(pairs: Sequence[Pair], traffic_share: float, whole_share: float
     )
     for name, most, of in times:
         both = [of(pair) for pair in pairs]
-        ratio, by_pair = median_ratio(both), ", ".join(f"{ours:.2f}/{theirs:.2f}" for ours, theirs in both)
-        good, required = most is None or ratio <= most, "recorded" if most is None else f"<= {most}"
-        yield Check(name, required, f"{ratio:.3f} ({by_pair} s)", good)
-    hops = {who: sum(port.tx_packets for port in ports.values()) for who, ports in pairs[0].ports().items()}
+        ratio, by_pair = median_ratio(both), ", ".join(f"{lab_s:.2f}/{peer_s:.2f}" for lab_s, peer_s in both)
+        within, required = most is None or ratio <= most, "recorded" if most is None else f"<= {most}"
+        yield Check(name, required, f"{ratio:.3f} ({by_pair} s)", within)
+    hops = {side: sum(port.tx_packets for port in ports.values()) for side, ports in pairs[0].ports().items()}
     cpu_s = {LAB: [pair.traffic("cpu_s") for pair in pairs], NS3: [pair.peer.cost.cpu_s for pair in pairs]}
-    measured = {who: f"{statistics.median(cpu_s[who]) / count * 1e6:.2f} us ({count} hops)" for who, count in hops.items()}
+    measured = {side: f"{statistics.median(cpu_s[side]) / count * 1e6:.2f} us ({count} hops)" for side, count in hops.items()}
     yield Check("CPU time a packet-hop", "recorded", _both(measured), ok=True)
 
 
 def median_ratio(both: Sequence[tuple[float, float]]) -> float:
     """Returns the median over pairs of our time divided by theirs."""
-    return statistics.median(ours / theirs for ours, theirs in both)
+    return statistics.median(lab_s / peer_s for lab_s, peer_s in both)
 
 
 def sameness_checks(pair: Pair) -> Iterator[Check]:
     """Yields checks on frames, payload and times of one pair, to show that both ran the same experiment."""
     received = {LAB: pair.lab.records("flows")["received_bytes"].tolist(), NS3: [flow.received_bytes for flow in pair.peer.flows]}
-    asked = [SIZE_BYTES] * SENDERS
-    yield Check("bytes received of each flow", f"{asked} in both", _both(received), [*received.values()] == [asked, asked])
+    sizes = [SIZE_BYTES] * SENDERS
+    yield Check("bytes received of each flow", f"{sizes} in both", _both(received), [*received.values()] == [sizes, sizes])
     ports = pair.ports()
-    sent = {who: counts["h1-eth0"] for who, counts in ports.items()}
+    sent = {side: counts["h1-eth0"] for side, counts in ports.items()}
     near = abs(sent[LAB].tx_bytes / sent[NS3].tx_bytes - 1) <= FRAMES_TOLERANCE
-    counted = _both({who: f"{count.tx_packets} frames, {count.tx_bytes} B" for who, count in sent.items()})
+    counted = _both({side: f"{count.tx_packets} frames, {count.tx_bytes} B" for side, count in sent.items()})
     yield Check(f"sent on h1's cable (a full frame: {FRAME_BYTES} B)", f"equal within {FRAMES_TOLERANCE:.1%}", counted, near)
-    ends_ms = {who: np.sort(ends) / 1e6 for who, ends in pair.ends_ns().items()}
+    ends_ms = {side: np.sort(ends) / 1e6 for side, ends in pair.ends_ns().items()}
     near = bool(abs(ends_ms[LAB].max() / ends_ms[NS3].max() - 1) <= FINISH_TOLERANCE)
-    finishes = _both({who: " ".join(f"{end:.2f}" for end in ends) for who, ends in ends_ms.items()})
+    finishes = _both({side: " ".join(f"{end:.2f}" for end in ends) for side, ends in ends_ms.items()})
     yield Check("finish of each flow, ms", f"the last equal within {FINISH_TOLERANCE:.0%}", finishes, near)
     drops, marks = (
-        {who: sum(getattr(port, what) for port in ports[who].values()) for who in ports} for what in ("drops", "marks")
+        {side: sum(getattr(port, field) for port in ports[side].values()) for side in ports} for field in ("drops", "marks")
     )
     yield Check("drops", "0 in both", _both(drops), not any(drops.values()))
     yield Check("marks", "recorded", _both(marks), ok=True)
 
 
 def _both(values: Mapping[str, object]) -> str:
-    return "; ".join(f"{who} {value}" for who, value in values.items())
+    return "; ".join(f"{side} {value}" for side, value in values.items())
 
 
 def _queue_check(lab: Result, port: str, peer: Path) -> Check:
     """Returns the receiver's queue over time in both, every 10 us, with its figure."""
     records = lab.records("queues")
-    mine = records[records["port"] == lab.names.port.index(port)]
-    queues = {LAB: (mine["t_ns"].astype(np.int64), mine["backlog_packets"].astype(np.int64)), NS3: files.read_queue(peer)}
-    place, words = runs.figure_place(FIGURE, NAME), {}
+    samples = records[records["port"] == lab.names.port.index(port)]
+    queues = {LAB: (samples["t_ns"].astype(np.int64), samples["backlog_packets"].astype(np.int64)), NS3: files.read_queue(peer)}
+    path, words = runs.figure_place(FIGURE, NAME), {}
     with kit.style():
         figure = kit.new_figure(11, 3.4)
         start, teeth, share = figure.subplots(1, 3, width_ratios=(1.2, 1.2, 1))
-        for color, (who, (t_ns, packets)) in zip(kit.FLOW_COLORS, queues.items(), strict=False):
+        for color, (side, (t_ns, packets)) in zip(kit.FLOW_COLORS, queues.items(), strict=False):
             for axes, from_ns, title in ((start, 0, "Start"), (teeth, WARMUP_NS, "After the warm-up")):
                 some = (t_ns >= from_ns) & (t_ns < from_ns + SHOWN_NS)
-                axes.plot(t_ns[some] / 1e6, packets[some], color=color, label=who, linewidth=1)
+                axes.plot(t_ns[some] / 1e6, packets[some], color=color, label=side, linewidth=1)
                 axes.set(xlabel="Time (ms)", ylabel="Queue (packets)")
                 axes.set_title(title, loc="left")
             settled = np.sort(packets[t_ns >= WARMUP_NS])
             share.plot(settled, np.linspace(0, 1, len(settled)), color=color)
-            words[who] = "{:.1f} ({:.0f} .. {:.0f})".format(settled.mean(), *np.percentile(settled, [1, 99]))
+            words[side] = "{:.1f} ({:.0f} .. {:.0f})".format(settled.mean(), *np.percentile(settled, [1, 99]))
         share.set(xlabel="Queue (packets)", ylabel="Share of samples below")
         share.set_title("Distribution after the warm-up", loc="left")
         start.legend()
-        kit.save(figure, place, mark=runs.mark_of(NAME))
-    return Check("queue in packets: mean (1st .. 99th percentile)", "recorded; K = 60", f"{_both(words)}; {place}", ok=True)
+        kit.save(figure, path, mark=runs.mark_of(NAME))
+    return Check("queue in packets: mean (1st .. 99th percentile)", "recorded; K = 60", f"{_both(words)}; {path}", ok=True)

@@ -81,9 +81,9 @@ def checks() -> Iterable[Check]:
 
 def flow_rows(count: int, load: Fraction, seed: int) -> list[str]:
     """Returns the rows of a flow matrix. `load` is payload over the capacity of all uplinks."""
-    found = sizes.load("websearch")
-    sampler, draw = sizes.Sampler(found), Stream(seed, "ns3-fct")
-    gap_ns = int(found.mean_bytes() * 8 * 10**9 / (load * LEAVES * SPINES * UPLINK_BPS))
+    distribution = sizes.load("websearch")
+    sampler, draw = sizes.Sampler(distribution), Stream(seed, "ns3-fct")
+    gap_ns = int(distribution.mean_bytes() * 8 * 10**9 / (load * LEAVES * SPINES * UPLINK_BPS))
     hosts, start_ns, rows = LEAVES * HOSTS_PER_LEAF, 0, []
     for _ in range(count):
         start_ns += draw.around(gap_ns, "exponential")
@@ -104,42 +104,42 @@ def write_experiment(folder: Path, rows: Sequence[str]) -> Path:
 def slowdowns(experiment: Experiment, ends_ns: Mapping[str, Floats]) -> tuple[npt.NDArray[np.int64], dict[str, Floats]]:
     """Returns the flows' sizes, and completion times (NaN: not done) over the closed form of each flow's size and path."""
     requests = [flow.request for flow in experiment.schedule.flows]
-    size = np.array([asked.size_bytes for asked in requests], np.int64)
-    start_ns = np.array([asked.start_ns for asked in requests], np.float64)
+    size = np.array([request.size_bytes for request in requests], np.int64)
+    start_ns = np.array([request.start_ns for request in requests], np.float64)
     classes, of_flow = ideal.classify(experiment.schedule, experiment.graph, experiment.router)
-    best = np.array([float(classes[which].closed_form_ns(each)) for which, each in zip(of_flow, size, strict=True)])
-    return size, {who: (ends - start_ns) / best for who, ends in ends_ns.items()}
+    best = np.array([float(classes[number].closed_form_ns(payload)) for number, payload in zip(of_flow, size, strict=True)])
+    return size, {side: (ends - start_ns) / best for side, ends in ends_ns.items()}
 
 
-def slowdown_checks(size: npt.NDArray[np.int64], found: Mapping[str, Floats]) -> Iterator[Check]:
+def slowdown_checks(size: npt.NDArray[np.int64], by_side: Mapping[str, Floats]) -> Iterator[Check]:
     """Yields unfinished flows, then mean and 99th percentile by bin, and the figure."""
-    unfinished = {who: int(np.isnan(values).sum()) for who, values in found.items()}
-    words = ", ".join(f"{who}: {count}" for who, count in unfinished.items())
+    unfinished = {side: int(np.isnan(values).sum()) for side, values in by_side.items()}
+    words = ", ".join(f"{side}: {count}" for side, count in unfinished.items())
     yield Check(f"unfinished of {len(size)} flows", "0", words, not any(unfinished.values()))
     bin_of_flow = np.searchsorted(list(BINS.values()), size)
-    in_bins = {who: [values[bin_of_flow == number] for number in range(len(BINS))] for who, values in found.items()}
-    by_bin = {who: [(np.nanmean(values), np.nanpercentile(values, 99)) for values in bins] for who, bins in in_bins.items()}
+    in_bins = {side: [values[bin_of_flow == number] for number in range(len(BINS))] for side, values in by_side.items()}
+    by_bin = {side: [(np.nanmean(values), np.nanpercentile(values, 99)) for values in bins] for side, bins in in_bins.items()}
     required = f"{ACKED}: within {EXPLAINED[0]:.0%} / {EXPLAINED[1]:.0%} of the lab's"
     for number, name in enumerate(BINS):
-        of_bin = {who: bins[number] for who, bins in by_bin.items()}
-        measured = "; ".join(f"{who}: {mean:.2f} / {tail:.1f}" for who, (mean, tail) in of_bin.items())
+        of_bin = {side: bins[number] for side, bins in by_bin.items()}
+        measured = "; ".join(f"{side}: {mean:.2f} / {tail:.1f}" for side, (mean, tail) in of_bin.items())
         near = np.abs(np.array(of_bin[ACKED]) / of_bin[LAB] - 1) <= EXPLAINED
         title = f"slowdown of {name}, {(bin_of_flow == number).sum()} flows: mean / p99"
         yield Check(title, required, measured, bool(near.all()))
-    yield Check("figure", "recorded", str(_figure(size, found, by_bin)), ok=True)
+    yield Check("figure", "recorded", str(_figure(size, by_side, by_bin)), ok=True)
 
 
-def _figure(size: npt.NDArray[np.int64], found: Mapping[str, Floats], by_bin: Mapping[str, list[tuple[float, float]]]) -> Path:
+def _figure(size: npt.NDArray[np.int64], by_side: Mapping[str, Floats], by_bin: Mapping[str, list[tuple[float, float]]]) -> Path:
     """Draws each flow's slowdown against its size, and mean and 99th percentile by bin."""
-    place, width = runs.figure_place(FIGURE, NAME), 0.8 / len(found)
+    path, width = runs.figure_place(FIGURE, NAME), 0.8 / len(by_side)
     with kit.style():
         figure = kit.new_figure(11, 3.8)
         single, binned = figure.subplots(1, 2)
-        for number, (who, color) in enumerate(zip(found, kit.FLOW_COLORS, strict=False)):
-            if who != ACKED:
-                single.plot(size, found[who], ".", color=color, markersize=4, alpha=0.8)
-            left, (means, tails) = np.arange(len(BINS)) - 0.4 + (number + 0.5) * width, zip(*by_bin[who], strict=True)
-            binned.bar(left, means, 0.9 * width, color=color, label=who)
+        for number, (side, color) in enumerate(zip(by_side, kit.FLOW_COLORS, strict=False)):
+            if side != ACKED:
+                single.plot(size, by_side[side], ".", color=color, markersize=4, alpha=0.8)
+            left, (means, tails) = np.arange(len(BINS)) - 0.4 + (number + 0.5) * width, zip(*by_bin[side], strict=True)
+            binned.bar(left, means, 0.9 * width, color=color, label=side)
             binned.plot(left, tails, "_", color=color, markersize=14, markeredgewidth=2)
         for axes, least, title in ((single, 0.9, "Every flow"), (binned, 1, "Mean (bar) and 99th percentile (line) by size")):
             axes.set(yscale="log", ylabel="Slowdown", xlabel="Size of the flow")
@@ -150,4 +150,4 @@ def _figure(size: npt.NDArray[np.int64], found: Mapping[str, Floats], by_bin: Ma
         log_ticks(single, "x", family="bytes")
         binned.set_xticks(range(len(BINS)), list(BINS))
         binned.legend()
-        return kit.save(figure, place, mark=runs.mark_of(NAME))
+        return kit.save(figure, path, mark=runs.mark_of(NAME))

@@ -119,11 +119,17 @@ class PortRun:
 
     def ce_bytes(self, t_ns: int) -> int:
         """Returns the bytes of frames with CE that have left at `t_ns`."""
-        return sum(each.frame.length for each in self.passages if each.ce and not each.dropped and each.depart_ns <= t_ns)
+        return sum(
+            passage.frame.length for passage in self.passages if passage.ce and not passage.dropped and passage.depart_ns <= t_ns
+        )
 
     def marks_until(self, t_ns: int) -> int:
         """Returns the frames that the port has marked at `t_ns`."""
-        when = (each.frame.t_ns if self.port.marks_at == "arrival" else each.depart_ns for each in self.passages if each.marked)
+        when = (
+            passage.frame.t_ns if self.port.marks_at == "arrival" else passage.depart_ns
+            for passage in self.passages
+            if passage.marked
+        )
         return sum(moment_ns <= t_ns for moment_ns in when)
 
     def _steps(self, t_ns: int) -> Iterator[tuple[int, int, int]]:
@@ -196,7 +202,7 @@ def run_chain(ports: Sequence[OraclePort], frames: Iterable[OracleFrame]) -> lis
 def arrivals(runs: Iterable[PortRun]) -> list[OracleFrame]:
     """Returns the frames that leave these ports, merged as they arrive at the next one."""
     passed = (passage for run in runs for passage in run.passages if not passage.dropped)
-    frames = [replace(each.frame, t_ns=each.arrive_ns, ce=each.ce) for each in passed]
+    frames = [replace(passage.frame, t_ns=passage.arrive_ns, ce=passage.ce) for passage in passed]
     return sorted(frames, key=lambda frame: frame.t_ns)
 
 
@@ -227,9 +233,9 @@ def _ceil(value: int, divisor: int) -> int:
 def _backlog_steps(passages: Sequence[Passage]) -> tuple[list[int], list[int]]:
     """Returns times, and the bytes waiting from each on. A frame that does not wait comes and goes in one nanosecond."""
     changes: dict[int, int] = {}
-    for each in passages:
-        if not each.dropped:
-            changes[each.frame.t_ns] = changes.get(each.frame.t_ns, 0) + each.frame.length
-            changes[each.depart_ns] = changes.get(each.depart_ns, 0) - each.frame.length
+    for passage in passages:
+        if not passage.dropped:
+            changes[passage.frame.t_ns] = changes.get(passage.frame.t_ns, 0) + passage.frame.length
+            changes[passage.depart_ns] = changes.get(passage.depart_ns, 0) - passage.frame.length
     times = sorted(changes)
     return times, list(accumulate(changes[time] for time in times))

@@ -98,14 +98,14 @@ LOADS = (Load("queues", 0.9, (CONTROL, OFF, *FEATURES)), Load("no queues", 1.1, 
 def ports(load: Load, variant: Variant | None) -> list[dict[str, Any]]:
     """Returns the ports of a chain, the host's first. `variant` None: there is no switch."""
     rates = [round(HOST_BPS * load.share**hop) for hop in range(SWITCHES + 1)]
-    found = [asdict(OraclePort(rates[0], DELAY_NS, LIMIT_BYTES)) | {"stock": True}]
+    chain = [asdict(OraclePort(rates[0], DELAY_NS, LIMIT_BYTES)) | {"stock": True}]
     if variant is None:
-        return found
-    for place, rate_bps in enumerate(rates[1:]):
-        told = place if variant.tells else None
-        port = OraclePort(rate_bps, DELAY_NS, LIMIT_BYTES, int_rate=told, seed=place, forwards=True, **variant.marking)
-        found.append(asdict(port) | {"stock": variant.stock})
-    return found
+        return chain
+    for index, rate_bps in enumerate(rates[1:]):
+        rate_index = index if variant.tells else None
+        port = OraclePort(rate_bps, DELAY_NS, LIMIT_BYTES, int_rate=rate_index, seed=index, forwards=True, **variant.marking)
+        chain.append(asdict(port) | {"stock": variant.stock})
+    return chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +128,10 @@ class Trial:
 
 def order(turns: int) -> list[int]:
     """Returns the order of a trial's sides: 0 1 1 0 and so on, and before each 16 turns one without a switch."""
-    found = []
+    sides = []
     for turn in range(turns):
-        found += [2] * (turn % 16 == 0) + ([0, 1] if turn % 2 == 0 else [1, 0])
-    return found
+        sides += [2] * (turn % 16 == 0) + ([0, 1] if turn % 2 == 0 else [1, 0])
+    return sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +182,8 @@ def check(cost: HopCost) -> Check:
     words = f"{cost.ratio}, {cost.ratio.count} pairs of trials; {cost.work:.0f} {cost.unit} a hop, bfifo {cost.base:.0f}"
     if cost.variant.marks:
         words += f"; {cost.marks_a_hop:.2f} marks a hop"
-    asked = f"<= {MOST:g} of bfifo" if bounded else "reported, of bfifo"
-    return Check(f"{cost.variant.name} ({cost.load.name})", asked, words, not bounded or cost.ratio.median <= MOST)
+    required = f"<= {MOST:g} of bfifo" if bounded else "reported, of bfifo"
+    return Check(f"{cost.variant.name} ({cost.load.name})", required, words, not bounded or cost.ratio.median <= MOST)
 
 
 def measured(
@@ -198,10 +198,10 @@ def measured(
     pairs = [(load, variant) for load in loads for variant in load.variants]
     trials = [Trial(*pair, swapped) for _ in range(rounds) for pair in pairs for swapped in (False, True)]
     unit, works = play(kernel, trials, turns, bursts, frames)
-    done = list(zip(trials, works, strict=True))
-    for trial, its in done:
+    measurements = list(zip(trials, works, strict=True))
+    for trial, its in measurements:
         require_passage(trial, its.counters)
-    return [hop_cost(*pair, done, bursts * frames, unit) for pair in pairs]
+    return [hop_cost(*pair, measurements, bursts * frames, unit) for pair in pairs]
 
 
 def play(kernel: Path, trials: Sequence[Trial], turns: int, bursts: int, frames: int) -> tuple[str, list[TrialWork]]:
@@ -227,30 +227,30 @@ def _turns(lab: Lab, counter: WorkCounter, sides: Sequence[int]) -> list[list[in
         totals.append(counter.read())
         lab.answer(0)
     work = [after - before for before, after in pairwise(totals)]
-    return [[each for each, side in zip(work, sides, strict=True) if side == wanted] for wanted in range(3)]
+    return [[turn_work for turn_work, side in zip(work, sides, strict=True) if side == number] for number in range(3)]
 
 
 def require_passage(trial: Trial, counters: Sequence[Mapping[str, int]]) -> None:
     """Raises TestbedError if frames were dropped, or if queues did not behave as their variants require."""
     for variant, its in zip(trial.sides, counters, strict=True):
         marks, tells = (variant.marks, variant.tells) if variant else (False, False)
-        asked = {"drops": 0, "records": SWITCHES if tells else 0} | ({} if marks else {"marks": 0})
-        if any(its[name] != value for name, value in asked.items()) or (marks and not its["marks"]):
+        expected = {"drops": 0, "records": SWITCHES if tells else 0} | ({} if marks else {"marks": 0})
+        if any(its[name] != value for name, value in expected.items()) or (marks and not its["marks"]):
             name = variant.name if variant else "no switch"
-            raise TestbedError(f"port-cost: {name}: asked {asked}{' and marks' * marks}; counted {dict(its)}")
+            raise TestbedError(f"port-cost: {name}: asked {expected}{' and marks' * marks}; counted {dict(its)}")
 
 
-def hop_cost(load: Load, variant: Variant, done: Sequence[tuple[Trial, TrialWork]], frames: int, unit: str) -> HopCost:
+def hop_cost(load: Load, variant: Variant, measurements: Sequence[tuple[Trial, TrialWork]], frames: int, unit: str) -> HopCost:
     """Returns the cost of a variant by all trials. `frames`: in a turn."""
-    mine = [(trial, works) for trial, works in done if (trial.load, trial.variant) == (load, variant)]
-    bare = statistics.median(work for trial, works in done if trial.load == load for work in works.bare)
-    feature = [(statistics.median(works.feature) - bare) / (frames * SWITCHES) for _, works in mine]
-    base = [(statistics.median(works.base) - bare) / (frames * SWITCHES) for _, works in mine]
+    selected = [(trial, works) for trial, works in measurements if (trial.load, trial.variant) == (load, variant)]
+    bare = statistics.median(work for trial, works in measurements if trial.load == load for work in works.bare)
+    feature = [(statistics.median(works.feature) - bare) / (frames * SWITCHES) for _, works in selected]
+    base = [(statistics.median(works.base) - bare) / (frames * SWITCHES) for _, works in selected]
     single = [one / other for one, other in zip(feature, base, strict=True)]
     # a ratio below 0: noise exceeds the work
     products = [one * swapped for one, swapped in zip(single[::2], single[1::2], strict=True)]
     ratio = median_of([math.copysign(math.sqrt(abs(product)), product) for product in products])
-    counters = mine[0][1].counters[mine[0][0].sides.index(variant)]
+    counters = selected[0][1].counters[selected[0][0].sides.index(variant)]
     marks = counters["marks"] / counters["hops"]
     return HopCost(load, variant, statistics.median(feature), statistics.median(base), ratio, unit, marks)
 

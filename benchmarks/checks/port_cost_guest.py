@@ -119,7 +119,7 @@ def _step(lab: int) -> None:
 
 def _counters(passage: Passage) -> dict[str, int]:
     switches = passage.network.counters()[1:]
-    marks, drops = sum(each.marks for each in switches), sum(each.drops for each in switches)
+    marks, drops = sum(switch.marks for switch in switches), sum(switch.drops for switch in switches)
     return {"records": passage.records(), "marks": marks, "drops": drops, "hops": passage.sent * len(switches)}
 
 

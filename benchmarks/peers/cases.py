@@ -49,7 +49,7 @@ Progress = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
 def read(kind: type[Any], row: Mapping[str, str]) -> Any:
     """Returns the fields of a dataclass from a row of a table."""
-    return kind(*({"str": str, "int": int, "float": float}[str(each.type)](row[each.name]) for each in fields(kind)))
+    return kind(*({"str": str, "int": int, "float": float}[str(field.type)](row[field.name]) for field in fields(kind)))
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -148,7 +148,7 @@ def stored(peer: str, path: Path = STORED) -> dict[PeerCase, PeerRow]:
 def row_text(peer: str, case: PeerCase, row: PeerRow) -> str:
     """Returns a row of stored.tsv."""
     values = (peer, *astuple(case), *astuple(row))
-    return "\t".join(f"{each:.10g}" if isinstance(each, float) else str(each) for each in values)
+    return "\t".join(f"{value:.10g}" if isinstance(value, float) else str(value) for value in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,16 +203,16 @@ SHAPES: Mapping[str, Mapping[str, object]] = {
 
 def keys(case: PeerCase) -> dict[str, object]:
     """Returns the keys of a case's spec, besides BASE."""
-    ours = OURS[case.algorithm]
-    nic = {"nic.payload": f"{ours.payload_bytes}B", "nic.trace": "off", "nic.message": "1GB"}
+    setup = OURS[case.algorithm]
+    nic = {"nic.payload": f"{setup.payload_bytes}B", "nic.trace": "off", "nic.message": "1GB"}
     return {
-        "controller.name": ours.controller,
-        **(nic if "nic.preset" in ours.keys else {}),
+        "controller.name": setup.controller,
+        **(nic if "nic.preset" in setup.keys else {}),
         "topology.kind": case.topology,
         **(SHAPES[case.topology] or {"topology.hosts": case.flows + 1}),
         "topology.rate": f"{case.rate_gbps}Gbit/s",
         "topology.delay": f"{case.delay_ns}ns",
-        **ours.keys,
+        **setup.keys,
         "workload.file": case.file,
         "time.duration": f"{case.until_us}us",
         "time.warmup": f"{case.from_us}us",

@@ -71,11 +71,11 @@ class PortCount:
 def write(folder: Path, experiment: Experiment, protocol: str = "tcp") -> None:
     """Writes the four files of an experiment to `folder`. Raises UsageError if peers cannot run its flows."""
     flows = []
-    for number, asked in enumerate(each.request for each in experiment.schedule.flows):
-        known = FlowRequest(asked.src, asked.dst, asked.dst_port, asked.start_ns, size_bytes=asked.size_bytes)
-        if replace(asked, stop_ns=0, group=known.group, rep=known.rep, transport=known.transport) != known:
+    for number, request in enumerate(flow.request for flow in experiment.schedule.flows):
+        known = FlowRequest(request.src, request.dst, request.dst_port, request.start_ns, size_bytes=request.size_bytes)
+        if replace(request, stop_ns=0, group=known.group, rep=known.rep, transport=known.transport) != known:
             raise UsageError(f"flow {number}: peers know flows with a start and a size, nothing else; ask for such")
-        flows.append(PeerFlow(asked.src, asked.dst, asked.dst_port, asked.start_ns, asked.size_bytes, protocol))
+        flows.append(PeerFlow(request.src, request.dst, request.dst_port, request.start_ns, request.size_bytes, protocol))
     write_experiment(folder, experiment.graph, experiment.router, flows)
 
 

@@ -58,13 +58,13 @@ def numbers(graph: Graph) -> dict[str, int]:
     return {name: number for number, name in enumerate(names)}
 
 
-def write_inputs(case: PeerCase, made: Experiment, folder: Path) -> Path:
+def write_inputs(case: PeerCase, experiment: Experiment, folder: Path) -> Path:
     """Writes the simulator's input files, and returns the configuration."""
-    number, cables = numbers(made.graph), made.graph.cables
-    switches = [str(number[switch.name]) for switch in made.graph.switches]
+    number, cables = numbers(experiment.graph), experiment.graph.cables
+    switches = [str(number[switch.name]) for switch in experiment.graph.switches]
     ends = [f"{number[c.a.node]} {number[c.b.node]} {c.rate_bps // 10**9}Gbps {c.delay_ns}ns 0" for c in cables]
-    asked = [each.request for each in made.schedule.flows]
-    rows = [f"{number[f.src]} {number[f.dst]} {PRIORITY} {PORT} {f.size_bytes} {f.start_ns / 1e9:.9f}" for f in asked]
+    requests = [flow.request for flow in experiment.schedule.flows]
+    rows = [f"{number[f.src]} {number[f.dst]} {PRIORITY} {PORT} {f.size_bytes} {f.start_ns / 1e9:.9f}" for f in requests]
     for name, lines in (
         ("topology.txt", [f"{len(number)} {len(switches)} {len(cables)}", " ".join(switches), *ends]),
         ("flows.txt", [str(len(rows)), *rows]),
@@ -78,12 +78,12 @@ def write_inputs(case: PeerCase, made: Experiment, folder: Path) -> Path:
 
 def configuration(case: PeerCase, folder: Path) -> str:
     """Returns the configuration. Marking's thresholds are run.py's: 100 and 400 kB at 25 Gbit/s."""
-    asked, rate_gbps = {**SETTINGS, **ALGORITHMS[case.algorithm]}, case.rate_gbps
-    values = asked | {
-        "raise_mbps": asked["raise_mbps"] * rate_gbps / 100,
-        "fast_raise_mbps": asked["fast_raise_mbps"] * rate_gbps / 100,
-        "no_window": not asked["window"],
-        "telemetry_unit": max(1, rate_gbps // 25) if asked["window"] else 1,
+    settings, rate_gbps = {**SETTINGS, **ALGORITHMS[case.algorithm]}, case.rate_gbps
+    values = settings | {
+        "raise_mbps": settings["raise_mbps"] * rate_gbps / 100,
+        "fast_raise_mbps": settings["fast_raise_mbps"] * rate_gbps / 100,
+        "no_window": not settings["window"],
+        "telemetry_unit": max(1, rate_gbps // 25) if settings["window"] else 1,
         "rate_bps": rate_gbps * 10**9,
         "kmin_kb": 4 * rate_gbps,
         "kmax_kb": 16 * rate_gbps,
@@ -97,11 +97,11 @@ def run(program: Path, case: PeerCase) -> PeerRow:
     with cases.made(case) as (folder, experiment):
         path = write_inputs(case, experiment, folder)
         argv = ["env", f"LD_LIBRARY_PATH={program.parents[1]}", str(program), str(path)]
-        done = sources.run(f"{program}, {case.name},", argv)
+        process = sources.run(f"{program}, {case.name},", argv)
         pauses = count_pauses((folder / "pauses.txt").read_text())
         if pauses and "topology.pfc" not in cases.OURS[case.algorithm].keys:
             raise TestbedError(f"{case.name}: {pauses} pauses, in a case without PFC; compare the simulator with docs/peers.md")
-        return measure(case, Ports.of(case, experiment), read_trace(folder / "trace"), done.cost.cpu_s, pauses)
+        return measure(case, Ports.of(case, experiment), read_trace(folder / "trace"), process.cost.cpu_s, pauses)
 
 
 def count_pauses(text: str) -> int:
@@ -124,10 +124,10 @@ def read_trace(path: Path) -> npt.NDArray[np.void]:
         speeds = int(np.fromfile(file, "<u4", 1)[0])
         file.seek(4 + PORT_SPEED_BYTES * speeds + 4)
         events = np.fromfile(file, RECORD)
-    found: npt.NDArray[np.void] = events[(events["protocol"] == UDP) & np.isin(events["event"], (ENQUEUE, DEQUEUE))]
-    if not len(found):
+    packet_events: npt.NDArray[np.void] = events[(events["protocol"] == UDP) & np.isin(events["event"], (ENQUEUE, DEQUEUE))]
+    if not len(packet_events):
         raise ProtocolError(f"{path.name}: no packet left a port")
-    return found
+    return packet_events
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +139,15 @@ class Ports:
     """By flow: the port to its receiver. A flow alone is identified by its sender."""
 
     @classmethod
-    def of(cls, case: PeerCase, made: Experiment) -> Ports:
+    def of(cls, case: PeerCase, experiment: Experiment) -> Ports:
         """Numbers a node's interfaces from 1 in the order of its links, as ns-3 does."""
-        number, used, ports, to = numbers(made.graph), Counter[str](), {}, {}
-        for cable in made.graph.cables:
+        number, used, ports, to = numbers(experiment.graph), Counter[str](), {}, {}
+        for cable in experiment.graph.cables:
             for port, other in ((cable.a, cable.b), (cable.b, cable.a)):
                 used[port.node] += 1
                 ports[port.ifname] = to[other.node] = number[port.node] << 8 | used[port.node]
-        shared = cases.shared_here(case, made.graph)
-        return cls([ports[port] for port in shared], [to[each.request.dst] for each in made.schedule.flows])
+        shared = cases.shared_here(case, experiment.graph)
+        return cls([ports[port] for port in shared], [to[flow.request.dst] for flow in experiment.schedule.flows])
 
 
 def measure(case: PeerCase, ports: Ports, events: npt.NDArray[np.void], cpu_s: float | None = None, pauses: int = 0) -> PeerRow:
@@ -157,15 +157,15 @@ def measure(case: PeerCase, ports: Ports, events: npt.NDArray[np.void], cpu_s: f
     times, port = events["t_ns"].astype(np.int64), events["node"].astype(np.int64) << 8 | events["port"]
     within = (times >= start_ns) & (times < end_ns)
     departure, sender = events["event"] == DEQUEUE, events["source"].astype(np.int64) >> 8 & 0xFFFF
-    queues = [_mean_queue(events[port == each], start_ns, end_ns) for each in ports.shared]
-    sent = [events["bytes"][departure & within & (port == each)].sum() for each in ports.shared]
+    queues = [_mean_queue(events[port == number], start_ns, end_ns) for number in ports.shared]
+    sent = [events["bytes"][departure & within & (port == number)].sum() for number in ports.shared]
     arrived = [departure & (sender == flow) & (port == last) for flow, last in enumerate(ports.last)]
     edges = np.arange(0, end_ns + 1, cases.PROGRESS_NS)
     bins = [np.histogram(times[rows], edges, weights=events["bytes"][rows])[0].cumsum() for rows in arrived]
     fairness = jain(np.array([float(events["bytes"][rows & within].sum()) for rows in arrived]))
     if fairness is None:
         raise ProtocolError(f"{case.algorithm}: no packet left a port from {case.from_us} to {case.until_us} us")
-    delivered = float(sum(each[-1] for each in bins)) if len(edges) > 1 else 0
+    delivered = float(sum(progress[-1] for progress in bins)) if len(edges) > 1 else 0
     return PeerRow(
         round(float(np.mean(queues)), 1),
         round(float(np.mean(sent) / line_bytes), 4),

@@ -33,32 +33,32 @@ def run(program: Path, case: PeerCase) -> PeerRow:
     """Runs a case."""
     with cases.made(case) as (folder, experiment):
         files.write(folder, experiment, case.algorithm)
-        done = sources.run(f"htsim, {case.name},", [str(program), f"--folder={folder}", *options(case, folder)])
-        return cases.read_back(case, experiment.graph, folder, done.cost.cpu_s, cases.OURS[case.algorithm].frame_bytes)
+        process = sources.run(f"htsim, {case.name},", [str(program), f"--folder={folder}", *options(case, folder)])
+        return cases.read_back(case, experiment.graph, folder, process.cost.cpu_s, cases.OURS[case.algorithm].frame_bytes)
 
 
 def options(case: PeerCase, folder: Path) -> list[str]:
     """Returns the program's options: the window, the size of a packet, and Swift's parameters as the NIC has them."""
-    ours = cases.OURS[case.algorithm]
-    given: dict[str, float] = {
+    setup = cases.OURS[case.algorithm]
+    values: dict[str, float] = {
         "stop-ns": case.until_us * 1000,
         "from-ns": case.from_us * 1000,
         "sample-ns": cases.PROGRESS_NS,
-        "packet-bytes": ours.frame_bytes,
+        "packet-bytes": setup.frame_bytes,
     }
-    if ours.controller == "swift":
-        given |= swift(case, folder)
-    return [f"--{name}={value}" for name, value in given.items()]
+    if setup.controller == "swift":
+        values |= swift(case, folder)
+    return [f"--{name}={value}" for name, value in values.items()]
 
 
 def swift(case: PeerCase, folder: Path) -> dict[str, float]:
     """Returns Swift's parameters in htsim's units. The first window is the line's in one base round trip, as the NIC's is."""
-    ours, line_bps = cases.OURS[case.algorithm], case.rate_gbps * 10**9
-    preset = str(ours.keys["nic.preset"])
+    setup, line_bps = cases.OURS[case.algorithm], case.rate_gbps * 10**9
+    preset = str(setup.keys["nic.preset"])
     value = algorithms.resolve_parameters(algorithms.load("swift", folder), preset, {}, line_bps).values
     if value["reference_rtt"]:
         raise ProtocolError(f"preset {preset} scales its times; htsim takes them as they are")
-    base_ns = case.links * (2 * case.delay_ns + ours.frame_bytes * 8 / case.rate_gbps)
+    base_ns = case.links * (2 * case.delay_ns + setup.frame_bytes * 8 / case.rate_gbps)
     return {
         "base-target-ns": value["base_target"],
         "hop-ns": value["hop"],
@@ -66,6 +66,6 @@ def swift(case: PeerCase, folder: Path) -> dict[str, float]:
         "retx-reset": value["retx_reset"],
         "beta": value["beta"] / Q16,
         "max-mdf": value["max_mdf"] / Q16,
-        "cwnd-initial": base_ns * case.rate_gbps / 8 / ours.frame_bytes,
+        "cwnd-initial": base_ns * case.rate_gbps / 8 / setup.frame_bytes,
         **{name.replace("_", "-"): value[name] / PACKET for name in ("ai", "fs_min", "fs_max", "cwnd_min", "cwnd_max")},
     }

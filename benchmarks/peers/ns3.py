@@ -61,13 +61,13 @@ def ensure() -> Path:
 
 def run(program: Path, folder: Path, stop_ns: int, options: Sequence[str] = ()) -> PeerRun:
     """Runs the experiment whose files are in `folder` until its flows have ended, at most until `stop_ns`."""
-    done = sources.run("ns-3", [str(program), f"--folder={folder}", f"--stop-ns={stop_ns}", *options])
-    said = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    process = sources.run("ns-3", [str(program), f"--folder={folder}", f"--stop-ns={stop_ns}", *options])
+    report = dict(line.split("=", 1) for line in process.stdout.splitlines() if "=" in line)
     try:
-        run_s, virtual_ns = float(said["run_s"]), int(said["virtual_ns"])
+        run_s, virtual_ns = float(report["run_s"]), int(report["virtual_ns"])
     except (KeyError, ValueError) as error:
         raise ProtocolError(f"ns-3 did not say what it did: {error!r}") from None
-    return PeerRun(files.read_flows(folder), files.read_ports(folder), run_s, virtual_ns, done.cost)
+    return PeerRun(files.read_flows(folder), files.read_ports(folder), run_s, virtual_ns, process.cost)
 
 
 def run_case(program: Path, case: PeerCase) -> PeerRow:
@@ -78,18 +78,18 @@ def run_case(program: Path, case: PeerCase) -> PeerRow:
     with cases.made(case) as (folder, experiment):
         files.write(folder, experiment)
         options = (f"--from-ns={case.from_us * 1000}", f"--sample-ns={cases.SWEEP_US * 1000}", EACH_SEGMENT)
-        done = run(program, folder, case.until_us * 1000, options)
-        return cases.read_back(case, experiment.graph, folder, done.cost.cpu_s, cases.OURS[case.algorithm].payload_bytes)
+        peer_run = run(program, folder, case.until_us * 1000, options)
+        return cases.read_back(case, experiment.graph, folder, peer_run.cost.cpu_s, cases.OURS[case.algorithm].payload_bytes)
 
 
 def _library() -> Path:
     for flag in _extra("LDFLAGS"):
         if flag.startswith("-L") and (Path(flag[2:]) / LIBRARY).is_file():
             return Path(flag[2:]) / LIBRARY
-    found = Path(sources.answer([*sources.compiler(), f"-print-file-name={LIBRARY}"]).stdout.strip())
-    if not found.is_absolute():
+    path = Path(sources.answer([*sources.compiler(), f"-print-file-name={LIBRARY}"]).stdout.strip())
+    if not path.is_absolute():
         raise UsageError(f"{LIBRARY} is not where the compiler looks: apt-get install {PACKAGE}")
-    return found
+    return path
 
 
 def _extra(name: str) -> list[str]:

@@ -25,11 +25,11 @@ READER = Path(__file__).resolve().with_name("csv.h")
 
 def require_commit(folder: Path, commit: str) -> None:
     """Raises UsageError if the folder's repository is at another commit: its results would pass for stored ones."""
-    done = answer(["git", "-C", str(folder), "rev-parse", "HEAD"])
-    if done.returncode:
+    process = answer(["git", "-C", str(folder), "rev-parse", "HEAD"])
+    if process.returncode:
         raise UsageError(f"{folder}: its commit cannot be read; give a git clone, at {commit[:7]}")
-    if (found := done.stdout.strip()) != commit:
-        raise UsageError(f"{folder}: it is at {found[:7]}, and the stored results are of {commit[:7]}; check that commit out")
+    if (head := process.stdout.strip()) != commit:
+        raise UsageError(f"{folder}: it is at {head[:7]}, and the stored results are of {commit[:7]}; check that commit out")
 
 
 def compiler() -> list[str]:
@@ -54,29 +54,29 @@ def built(source: Path, library: Path, flags: Sequence[str], links: Sequence[str
     """
     words = compiler()
     argv = [*words, *flags, str(source), *links, "-o"]
-    files = [each.read_bytes() for each in (source, READER, library)]
+    files = [path.read_bytes() for path in (source, READER, library)]
     key = hashlib.sha256(b"\0".join([*files, repr((argv, answer([*words, "--version"]).stdout)).encode()])).hexdigest()[:32]
     target = cache.cache_dir() / CACHE_PART / key
     with cache.locked(target.with_name(f"{target.name}.lock")):
         if not (target / PROGRAM).is_file():
             with cache.partial(target) as work:
-                made = cache.make_folder(work / "made")
-                done = answer([*argv, str(made / PROGRAM)])
-                if done.returncode:
-                    errors = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
+                folder = cache.make_folder(work / "made")
+                process = answer([*argv, str(folder / PROGRAM)])
+                if process.returncode:
+                    errors = [line for line in process.stderr.splitlines() if "error" in line or "undefined" in line]
                     raise UsageError(f"{source.name} does not build against {against}: {(errors or ['no message'])[0].strip()}")
-                (made / PROGRAM).chmod(0o755)
-                cache.publish(made, target, work)
+                (folder / PROGRAM).chmod(0o755)
+                cache.publish(folder, target, work)
     return target / PROGRAM
 
 
-def run(what: str, argv: Sequence[str]) -> meter.Metered:
+def run(subject: str, argv: Sequence[str]) -> meter.Metered:
     """Runs a peer's program, which may lie in the cache. Raises TestbedError if it fails."""
     with cache.in_use():
-        done = meter.run(argv)
-    if done.status:
-        raise TestbedError(f"{what} failed ({done.status}): {done.stderr.strip()[-200:] or 'no message'}")
-    return done
+        process = meter.run(argv)
+    if process.status:
+        raise TestbedError(f"{subject} failed ({process.status}): {process.stderr.strip()[-200:] or 'no message'}")
+    return process
 
 
 def answer(argv: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:

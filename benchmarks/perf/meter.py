@@ -48,19 +48,19 @@ def run(argv: Sequence[str]) -> Metered:
     """Runs `argv` to its end. The caller judges the exit status."""
     with tempfile.NamedTemporaryFile("r", suffix=".json") as report:
         words = python("-m", "dc_gym.benchmarks.perf.meter", report.name, *argv)
-        done = subprocess.run(words, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+        process = subprocess.run(words, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
         text = report.read()
     cost = ProcessCost(**json.loads(text)) if text else ProcessCost(0.0, 0.0)
-    return Metered(done.returncode, done.stdout, done.stderr, cost)
+    return Metered(process.returncode, process.stdout, process.stderr, cost)
 
 
 def run_spec(spec: Path, out: Path, settings: Sequence[str]) -> tuple[Result, ProcessCost]:
     """Runs a whole `dcgym run` and returns its cost. Raises TestbedError if it fails or is unfit."""
     overrides = [word for setting in settings for word in ("--set", setting)]
-    done = run(dcgym("run", str(spec), "--out", str(out), "--quiet", "--no-plot", *overrides))
-    if done.status:
-        raise TestbedError(f"{out.name}: exit {done.status}: {done.stderr.strip()}")
-    return load_result(out), done.cost
+    process = run(dcgym("run", str(spec), "--out", str(out), "--quiet", "--no-plot", *overrides))
+    if process.status:
+        raise TestbedError(f"{out.name}: exit {process.status}: {process.stderr.strip()}")
+    return load_result(out), process.cost
 
 
 def main(argv: Sequence[str] = sys.argv) -> int:

@@ -63,13 +63,13 @@ def measured(folder: Path, native: bool, names: Sequence[str] | None = None) -> 
     The instruction counts come from a kernel, this machine's or a lab's.
     """
     known = [algorithms.load(name, folder) for name in names or algorithms.names()]
-    calls = [kernels.arguments(kernels.test_object(each), _values(each)) for each in known]
+    calls = [kernels.arguments(kernels.test_object(algorithm), _values(algorithm)) for algorithm in known]
     loaded = kernels.load(kernels.run_here if native else kernels.run_in_lab, calls)
     for algorithm, programs in zip(known, loaded, strict=True):
         table = golden.table_of(algorithm, folder)
         steps = golden.trace("fabric", algorithm, 1, flows=1, steps=EVENTS)
         times = _native(algorithm, steps, table) if native else _userspace(algorithm, steps, table)
-        named = {each.name: each for each in programs}
+        named = {program.name: program for program in programs}
         test, null = named["nic_test"], named["nic_null"]
         how = NATIVE if native else USERSPACE
         yield AlgorithmCost(algorithm, test.instructions - null.instructions, test.verified, times, how)
@@ -89,14 +89,14 @@ def _native(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> 
     by_type: dict[str, list[float]] = {}
     for (event, _), took_ns in zip(steps, times, strict=True):
         by_type.setdefault(names[event.type], []).append(took_ns)
-    return {name: sum(found) / len(found) for name, found in by_type.items()}
+    return {name: sum(times_ns) / len(times_ns) for name, times_ns in by_type.items()}
 
 
 def _userspace(algorithm: Algorithm, steps: Sequence[Step], table: Path | None) -> dict[str, float]:
     """Returns the mean over all events, since the runner's clock is too coarse for a single one."""
     argv = [*golden.runner_argv(algorithm, _values(algorithm), table), "--repeat", str(REPEAT)]
-    done = subprocess.run(argv, input=golden.text(steps), capture_output=True, text=True, check=True, timeout=300)
-    return {"all": float(done.stdout)}
+    process = subprocess.run(argv, input=golden.text(steps), capture_output=True, text=True, check=True, timeout=300)
+    return {"all": float(process.stdout)}
 
 
 def _check(cost: AlgorithmCost) -> Check:
@@ -104,6 +104,6 @@ def _check(cost: AlgorithmCost) -> Check:
     size = f"{cost.instructions} instructions, {4 * cost.algorithm.state_words} bytes a flow, verifier {cost.verified:,}"
     policies = methods.nic_policies().values()
     bound_ns = next((each.bound_ns for each in policies if each.algorithm == cost.algorithm.name), None)
-    asked = "reported" if bound_ns is None else f"< {bound_ns} ns"
-    good = bound_ns is None or cost.worst_ns < bound_ns
-    return Check(cost.algorithm.name, asked, f"{times} ns ({cost.how}); {size}", good)
+    required = "reported" if bound_ns is None else f"< {bound_ns} ns"
+    within = bound_ns is None or cost.worst_ns < bound_ns
+    return Check(cost.algorithm.name, required, f"{times} ns ({cost.how}); {size}", within)

@@ -113,7 +113,7 @@ def checks() -> Iterable[Check]:
         spec = runs.write_spec(folder, "scale", SPEC)
         for variant in VARIANTS:
             yield from _variant_checks(folder, spec, variant)
-        yield from (_start_check(folder, preset, *asked) for preset, asked in STARTS.items())
+        yield from (_start_check(folder, preset, *start) for preset, start in STARTS.items())
 
 
 def _variant_checks(folder: Path, spec: Path, variant: str) -> Iterator[Check]:
@@ -138,8 +138,8 @@ def _point_check(variant: str, point: ScalePoint) -> Check:
     fair = point.worst <= EGRESS_TOLERANCE
     full = abs(point.middle_bps / RATE_BPS - 1) <= EGRESS_TOLERANCE
     small = point.memory_bytes <= MEMORY_BYTES
-    asked = "senders and middle at 10 Mbit/s +- 0.1 %, <= 8 GiB"
-    return Check(f"{variant}: {point.hosts} hosts", asked, point.words(), fair and full and small)
+    required = "senders and middle at 10 Mbit/s +- 0.1 %, <= 8 GiB"
+    return Check(f"{variant}: {point.hosts} hosts", required, point.words(), fair and full and small)
 
 
 def _start_check(folder: Path, preset: str, most_s: int, settings: Sequence[str]) -> Check:
@@ -147,15 +147,15 @@ def _start_check(folder: Path, preset: str, most_s: int, settings: Sequence[str]
     result, cost = meter.run_spec(spec, folder / f"{preset}-run", settings)
     wall_s, memory_bytes, start_s = result.manifest["wall_s"], result.manifest["lab_peak_bytes"], _start_s(result)
     hops = int(result.records("queues")["tx_packets"][-len(result.ports) :].sum())
-    done, flows = result.summary["flows_done"], result.summary["flows"]
+    finished, flows = result.summary["flows_done"], result.summary["flows"]
     words = (
         f"start {start_s:.1f} s ({', '.join(f'{name} {wall_s[name]:.2f}' for name in runs.START_PHASES)});"
-        f" {done:,} of {flows:,} flows done;"
+        f" {finished:,} of {flows:,} flows done;"
         f" traffic {wall_s['traffic']:.1f} s, {1e6 * wall_s['traffic'] / hops:.2f} us a packet-hop;"
         f" {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU, {memory_bytes >> 20} MiB"
     )
-    good = start_s <= most_s and memory_bytes <= MEMORY_BYTES and done == flows
-    return Check(f"{preset}: start", f"<= {most_s} s, all flows done, <= 8 GiB", words, good)
+    within = start_s <= most_s and memory_bytes <= MEMORY_BYTES and finished == flows
+    return Check(f"{preset}: start", f"<= {most_s} s, all flows done, <= 8 GiB", words, within)
 
 
 def measure(folder: Path, spec: Path, variant: str, hosts: int) -> ScalePoint:

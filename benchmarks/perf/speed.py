@@ -72,8 +72,8 @@ def checks() -> Iterable[Check]:
 
 def _median(folder: Path, spec: Path, name: str, settings: tuple[str, ...]) -> tuple[tuple[float, float, float], str]:
     """Returns the virtual time, the wall time and the traffic's wall time of the run with the median, and its phases."""
-    found = [meter.run_spec(spec, folder / f"{name}-{number}", settings) for number in range(REPEATS)]
-    result, cost = sorted(found, key=lambda run: run[1].wall_s)[statistics.median_low(range(REPEATS))]
+    trials = [meter.run_spec(spec, folder / f"{name}-{number}", settings) for number in range(REPEATS)]
+    result, cost = sorted(trials, key=lambda run: run[1].wall_s)[statistics.median_low(range(REPEATS))]
     phases_s = result.manifest["wall_s"]
     words = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in phases_s.items())
     words += f"; {result.manifest['lab_loop_events'] / result.manifest['lab_events']:.1%} of the links' events in the loop"
@@ -84,14 +84,14 @@ def packets(
     folder: Path, spec: Path, flows: int, lengths_ms: Sequence[int], repeats: int
 ) -> dict[str, tuple[list[Spent], list[Spent]]]:
     """Returns, by controller, its shorter and its longer runs."""
-    found: dict[str, tuple[list[Spent], list[Spent]]] = {name: ([], []) for name in (NIC, TCP)}
+    spent: dict[str, tuple[list[Spent], list[Spent]]] = {name: ([], []) for name in (NIC, TCP)}
     for repeat in range(repeats):
-        for which, length_ms in enumerate(lengths_ms):
-            for name, its in found.items():
+        for index, length_ms in enumerate(lengths_ms):
+            for name, its in spent.items():
                 settings = (f"controller.name={name}", f"workload.flows={flows}", f"time.duration={length_ms}ms")
                 result, cost = meter.run_spec(spec, folder / f"{name}-{flows}-{length_ms}-{repeat}", settings)
-                its[which].append(Spent(*sent(result), result.manifest["wall_s"]["traffic"], cost.cpu_s))
-    return found
+                its[index].append(Spent(*sent(result), result.manifest["wall_s"]["traffic"], cost.cpu_s))
+    return spent
 
 
 def sent(result: Result) -> tuple[int, int]:
@@ -109,11 +109,11 @@ def added(short: Sequence[Spent], long: Sequence[Spent]) -> Spent:
 
 def packet_check(flows: int, nic: Spent, tcp: Spent) -> Check:
     wall, cpu, hop = (
-        [1e6 * getattr(each, spent) / getattr(each, of) for each in (nic, tcp)]
+        [1e6 * getattr(side, spent) / getattr(side, of) for side in (nic, tcp)]
         for spent, of in (("wall_s", "packets"), ("cpu_s", "packets"), ("cpu_s", "hops"))
     )
     words = f"wall {wall[0] / wall[1]:.2f}x: {wall[0]:.1f} us against {wall[1]:.1f}"
     words += f"; CPU {cpu[0] / cpu[1]:.2f}x: {cpu[0]:.1f} us against {cpu[1]:.1f}, a packet-hop {hop[0]:.3f} and {hop[1]:.3f} us"
-    good = max(wall[0] / wall[1], cpu[0] / cpu[1]) <= MOST
+    within = max(wall[0] / wall[1], cpu[0] / cpu[1]) <= MOST
     name = f"a data packet, {flows} flows: DCQCN in NICs / DCTCP"
-    return Check(name, f"<= {MOST:g}x", f"{words}; {nic.packets:,.0f} and {tcp.packets:,.0f} packets", good)
+    return Check(name, f"<= {MOST:g}x", f"{words}; {nic.packets:,.0f} and {tcp.packets:,.0f} packets", within)

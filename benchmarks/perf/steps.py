@@ -91,7 +91,7 @@ class RacerPace:
 
 def race(racers: Sequence[Racer], rounds: int = ROUNDS, steps: int = STEPS) -> dict[str, RacerPace]:
     """Returns the pace of each racer by name. In each round all racers take turns."""
-    found: dict[str, list[tuple[float, float, float]]] = {racer.name: [] for racer in racers}
+    samples: dict[str, list[tuple[float, float, float]]] = {racer.name: [] for racer in racers}
     for _ in range(rounds):
         for racer in racers:
             racer.start()
@@ -99,8 +99,8 @@ def race(racers: Sequence[Racer], rounds: int = ROUNDS, steps: int = STEPS) -> d
             before = _times(racer)
             racer.run(steps)
             taken = [(now - then) / (steps * len(racer.sessions)) for now, then in zip(_times(racer), before, strict=True)]
-            found[racer.name].append((taken[0], taken[1], taken[2]))
-    return {name: _pace(taken) for name, taken in found.items()}
+            samples[racer.name].append((taken[0], taken[1], taken[2]))
+    return {name: _pace(taken) for name, taken in samples.items()}
 
 
 def _pace(taken: Sequence[tuple[float, float, float]]) -> RacerPace:
@@ -110,7 +110,7 @@ def _pace(taken: Sequence[tuple[float, float, float]]) -> RacerPace:
 
 def _times(racer: Racer) -> tuple[float, float, float]:
     """Returns seconds of wall time, of this process' CPU time, and of its labs' CPU time."""
-    pids = [each.pid for session in racer.sessions if session.pid for each in processes.descendants(session.pid)]
+    pids = [process.pid for session in racer.sessions if session.pid for process in processes.descendants(session.pid)]
     return time.perf_counter(), time.process_time(), sum(processes.cpu_s(pid) for pid in pids)
 
 
@@ -136,8 +136,8 @@ def lab_racer(name: str, session: Session, rates_bps: Any) -> Racer:
 
 def env_racer(name: str, env: Any, actions: Any) -> Racer:
     """Returns a racer that uses an environment, or a vector of them, through its public interface."""
-    own = env.unwrapped
-    sessions = own.sessions if hasattr(own, "sessions") else (own.session,)
+    base_env = env.unwrapped
+    sessions = base_env.sessions if hasattr(base_env, "sessions") else (base_env.session,)
     return Racer(name, lambda: env.reset(seed=1), lambda step: env.step(actions[step]), sessions)
 
 
@@ -159,25 +159,25 @@ def single_checks() -> Iterator[Check]:
         stack.callback(env.close)
         plain = stack.enter_context(BareSession(plain=True))
         swept = stack.enter_context(BareSession(plain=False))
-        own: DataCenterEnv = env.unwrapped
+        base_env: DataCenterEnv = env.unwrapped
         env.reset(seed=1)
         actions = drawn(env.action_space)
-        rates_bps = [own.episode.action.to_values(action) for action in actions]
-        found = race(
+        rates_bps = [base_env.episode.action.to_values(action) for action in actions]
+        paces = race(
             [
                 channel_racer("bare", plain),
                 channel_racer("sweep", swept),
-                lab_racer("lab", own.session, rates_bps),
+                lab_racer("lab", base_env.session, rates_bps),
                 env_racer("env", env, actions),
             ]
         )
         costs = python_parts(env, actions)
-    yield from step_checks(found, costs)
+    yield from step_checks(paces, costs)
 
 
-def step_checks(found: Mapping[str, RacerPace], costs: Mapping[str, float]) -> Iterator[Check]:
-    """Yields the checks on steps. `found`: paces by racer; `costs`: us per step of Python's parts."""
-    bare, swept, lab, env = (found[name] for name in ("bare", "sweep", "lab", "env"))
+def step_checks(paces: Mapping[str, RacerPace], costs: Mapping[str, float]) -> Iterator[Check]:
+    """Yields the checks on steps. `paces`: paces by racer; `costs`: us per step of Python's parts."""
+    bare, swept, lab, env = (paces[name] for name in ("bare", "sweep", "lab", "env"))
     share = env.steps_per_s / bare.steps_per_s
     measured = f"{share:.2f} ({env.steps_per_s:.0f} of {bare.steps_per_s:.0f} steps/s)"
     yield Check("one lab, random actions / bare channel and a dump a step", f">= {BARE_SHARE}", measured, share >= BARE_SHARE)
@@ -188,22 +188,22 @@ def step_checks(found: Mapping[str, RacerPace], costs: Mapping[str, float]) -> I
     traffic = f"channel and sweep {swept.us:.0f} us, traffic and rates {lab.us - swept.us:.0f} us"
     words = f"{lab.us:.0f} us ({lab.steps_per_s:.0f} steps/s): {traffic}; CPU {lab.lab_us:.0f} us"
     yield Check("a step of the lab", "recorded", words, ok=True)
-    each = ", ".join(f"{name} {cost:.1f}" for name, cost in costs.items())
-    words = f"{env.us - lab.us:.0f} us in turn with the lab, CPU {env.python_us:.0f} us; alone, in us: {each}"
+    parts_text = ", ".join(f"{name} {cost:.1f}" for name, cost in costs.items())
+    words = f"{env.us - lab.us:.0f} us in turn with the lab, CPU {env.python_us:.0f} us; alone, in us: {parts_text}"
     yield Check("a step of Python", "recorded", words, ok=True)
 
 
 def python_parts(env: Any, actions: Any) -> dict[str, float]:
     """Returns the CPU time of each part of this process in us per step, while no lab runs: the cost of a step without the
     exchange with the lab."""
-    own: DataCenterEnv = env.unwrapped
+    base_env: DataCenterEnv = env.unwrapped
     env.reset(seed=1)
     env.step(actions[0])
-    stepper = own.stepper
+    stepper = base_env.stepper
     assert stepper is not None, "the environment is in a lab"
     with stepper.rehearsal():
         parts: dict[str, Callable[[int], object]] = {
-            "actions": lambda step: own.episode.action.to_values(actions[step]),
+            "actions": lambda step: base_env.episode.action.to_values(actions[step]),
             "observations and rewards": lambda step: stepper.measure(0),
             "all of a step": lambda step: env.step(actions[step]),
         }
@@ -223,8 +223,8 @@ def pair_check() -> Check:
         for env in (pair, one):
             stack.callback(env.close)
             env.reset(seed=1)
-        found = race([env_racer(name, env, drawn(env.action_space)) for name, env in (("pair", pair), ("one", one))])
-    two, single = found["pair"].steps_per_s, found["one"].steps_per_s
+        paces = race([env_racer(name, env, drawn(env.action_space)) for name, env in (("pair", pair), ("one", one))])
+    two, single = paces["pair"].steps_per_s, paces["one"].steps_per_s
     return Check(
         "two labs in one vector env / one lab in one",
         f">= {PAIR_GAIN}",
@@ -235,9 +235,9 @@ def pair_check() -> Check:
 
 def rllib_checks() -> Iterator[Check]:
     """Yields the checks on RLlib. Free envs that RLlib makes a vector of, one by one, are reported beside them."""
-    asked = f">= {RLLIB_SHARE}"
+    required = f">= {RLLIB_SHARE}"
     if find_spec("ray") is None or find_spec("torch") is None:
-        yield Check(RLLIB, asked, "RLlib is not installed: pip install 'dc-gym[rl]'", ok=True, skipped=True)
+        yield Check(RLLIB, required, "RLlib is not installed: pip install 'dc-gym[rl]'", ok=True, skipped=True)
         return
     from dc_gym.learn.rllib import environment, ray_session, sampling
     from dc_gym.learn.rllib.settings import TrainingSettings
@@ -248,14 +248,14 @@ def rllib_checks() -> Iterator[Check]:
     ways = {"labs": (task, True), "single": (free, False), "together": (free, True)}
     rates: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(RLLIB_ROUNDS):
-        for name, (which, together) in ways.items():
-            rates[name].append(sampling.steps_per_s(which, RLLIB_ENVS, RLLIB_STEPS, together=together))
-    yield from sampling_checks({name: statistics.median(found) for name, found in rates.items()})
+        for name, (racer_task, together) in ways.items():
+            rates[name].append(sampling.steps_per_s(racer_task, RLLIB_ENVS, RLLIB_STEPS, together=together))
+    yield from sampling_checks({name: statistics.median(values) for name, values in rates.items()})
 
 
-def sampling_checks(found: Mapping[str, float]) -> Iterator[Check]:
+def sampling_checks(rates: Mapping[str, float]) -> Iterator[Check]:
     """Yields the checks from steps per second of labs, of free envs that RLlib makes a vector of, and of a free vector."""
-    labs, single, together = (found[name] for name in ("labs", "single", "together"))
+    labs, single, together = (rates[name] for name in ("labs", "single", "together"))
     own_us, ours_us = 1e6 / together, 1e6 / labs - 1e6 / together
     parts = f"RLlib's own {own_us:.0f} us a step, labs and all of ours {ours_us:.0f} us"
     words = f"{labs / together:.2f} ({labs:.0f} of {together:.0f} steps/s; {parts})"

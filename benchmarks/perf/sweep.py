@@ -38,16 +38,16 @@ time = { duration = "12s" }
 
 
 def checks(rounds: int = ROUNDS, settings: tuple[str, ...] = ()) -> Iterable[Check]:
-    name, asked = "two labs at once", f">= {SHARE} of two CPU loops"
+    name, required = "two labs at once", f">= {SHARE} of two CPU loops"
     if sweep.cpus() < 2:
-        yield Check(name, asked, "SKIPPED: one CPU", ok=False, skipped=True)
+        yield Check(name, required, "SKIPPED: one CPU", ok=False, skipped=True)
         return
     with runs.scratch("sweep") as folder:
         spec = runs.write_spec(folder, "sweep", SPEC)
         pairs = [(_gain(partial(_labs, folder / f"round{number}", spec, settings)), _gain(_loops)) for number in range(rounds)]
     lab, loop = (statistics.median(gains) for gains in zip(*pairs, strict=True))
-    share = statistics.median(mine / theirs for mine, theirs in pairs)
-    yield Check(name, asked, f"{share:.2f} (labs {lab:.2f} of one, loops {loop:.2f}; {rounds} rounds)", share >= SHARE)
+    share = statistics.median(lab_gain / loop_gain for lab_gain, loop_gain in pairs)
+    yield Check(name, required, f"{share:.2f} (labs {lab:.2f} of one, loops {loop:.2f}; {rounds} rounds)", share >= SHARE)
 
 
 def _gain(work: Callable[[int], None]) -> float:

@@ -24,19 +24,19 @@ def main(args: Namespace, progress: Progress) -> int:
         raise UsageError(f"reproduce: name a paper ({', '.join(PAPERS)}) or {ALL}; `dcgym reproduce --list` lists figures")
     if args.paper == ALL and args.figures:
         raise UsageError(f"reproduce {ALL} {args.figures[0]}: name the paper of this figure instead of {ALL}")
-    told = vars(args) | {"verb": verb, "names": names}
-    told |= {"length": "full", "cases": ALL} if args.full else {}
-    return command.main(LIBRARY, Namespace(**told), progress)
+    options = vars(args) | {"verb": verb, "names": names}
+    options |= {"length": "full", "cases": ALL} if args.full else {}
+    return command.main(LIBRARY, Namespace(**options), progress)
 
 
 def compare(args: Namespace, progress: Progress) -> int:
     """Runs the studies of `compare` with the options of `dcgym bench compare`: some networks, workloads and controllers."""
-    who, traffic = args.controllers or cases.CONTROLLERS, args.workloads or cases.DEFAULT_TRAFFIC
+    contestants, traffic = args.controllers or cases.CONTROLLERS, args.workloads or cases.DEFAULT_TRAFFIC
     studies = [
-        replace(cases.study(network, traffic, who), name=f"compare/{network}")
+        replace(cases.study(network, traffic, contestants), name=f"compare/{network}")
         for network in args.topologies or cases.DEFAULT_NETWORKS
     ]
-    own = not (args.controllers or args.workloads)
-    told = {"evidence": None if own else (args.out or command.OUT) / "evidence", "address": None}
-    told |= {"length": "full" if args.full else "default", "cases": ALL, "ground": args.ground or "lab", "variants": []}
-    return command.run(command.Desk(LIBRARY, Namespace(**(vars(args) | told)), progress), studies)
+    by_default = not (args.controllers or args.workloads)
+    options = {"evidence": None if by_default else (args.out or command.OUT) / "evidence", "address": None}
+    options |= {"length": "full" if args.full else "default", "cases": ALL, "ground": args.ground or "lab", "variants": []}
+    return command.run(command.Desk(LIBRARY, Namespace(**(vars(args) | options)), progress), studies)

@@ -58,14 +58,14 @@ def main(args: Namespace, progress: Progress) -> int:
     check_place(out, "a run's folder", "give another --out")
     require_places(args.out)
     options = StudyOptions(out.parent, jobs=args.jobs or cpus(), retry=True, force=True)
-    found = SpecRuns()(replace(STUDY, name="demo", runs=out.name), options, progress).evidence
+    evidence = SpecRuns()(replace(STUDY, name="demo", runs=out.name), options, progress).evidence
     progress.phase("figure")
     sample = load_result(out / FOLDER / f"{STUDY.variants[0].name}-s1")
     caption = f"means over {STUDY.seeds} seeds, bands: 95 % intervals; goodput as links can have carried it\n"
     caption += f"dumbbell-10m, DCTCP, seed 1: digest {sample.digest[:16]}, fingerprint {sample.manifest['fingerprint']}"
-    figure = kit.save(draw(found, caption), args.out / FIGURE, mark=MARK)
+    figure = kit.save(draw(evidence, caption), args.out / FIGURE, mark=MARK)
     progress.phase("done")
-    say(table(found))
+    say(table(evidence))
     say(f"figure       {figure}")
     return 0
 
@@ -74,9 +74,9 @@ def require_places(out: Path) -> None:
     """Raises UsageError if the demo would overwrite something in the folder that it did not make."""
     require_place(out / FIGURE, is_marked(MARK), remedy=REMEDY)
     for variant in STUDY.variants:
-        for place in (out / FOLDER / f"{variant.name}-s{seed}" for seed in range(1, STUDY.seeds + 1)):
-            if is_result(place) and _name_of(place) not in (variant.values["name"], None):
-                raise UsageError(f"{place} is a result of something else than the demo; {REMEDY}")
+        for folder in (out / FOLDER / f"{variant.name}-s{seed}" for seed in range(1, STUDY.seeds + 1)):
+            if is_result(folder) and _name_of(folder) not in (variant.values["name"], None):
+                raise UsageError(f"{folder} is a result of something else than the demo; {REMEDY}")
 
 
 def _name_of(result: Path) -> str | None:
@@ -89,7 +89,7 @@ def _name_of(result: Path) -> str | None:
 
 
 def measure(result: Result) -> dict[str, float]:
-    return {each.name: number(result.summary.get(each.name)) for each in MEASURES}
+    return {column.name: number(result.summary.get(column.name)) for column in MEASURES}
 
 
 def track(result: Result) -> Track:
@@ -106,25 +106,25 @@ def draw(evidence: Evidence, caption: str = "") -> Figure:
     """Draws a row a network, with a line a controller."""
     rows = []
     for case, (note, *_) in CASES.items():
-        found = {name: evidence.variants.get(f"{case}-{name}") for name in CONTROLLERS}
-        if runs := {name: list(each.over_time.values()) for name, each in found.items() if each}:
+        variants = {name: evidence.variants.get(f"{case}-{name}") for name in CONTROLLERS}
+        if runs := {name: list(variant.over_time.values()) for name, variant in variants.items() if variant}:
             rows.append(cases.CaseRuns(case, runs, note))
     return cases.demo_figure(rows, caption)
 
 
 def table(evidence: Evidence) -> str:
     """Returns a table of means over the seeds, with one line per case and controller."""
-    rows = [("case", "controller", *(each.title.partition(" (")[0] for each in MEASURES))]
-    for name, found in evidence.variants.items():
+    rows = [("case", "controller", *(column.title.partition(" (")[0] for column in MEASURES))]
+    for name, variant in evidence.variants.items():
         case, _, controller = name.rpartition("-")
-        rows.append((case, controller, *(_mean(found, each) for each in MEASURES)))
+        rows.append((case, controller, *(_mean(variant, column) for column in MEASURES)))
     return "\n".join("".join(f"{text:{width}}" for text, width in zip(row, WIDTHS, strict=True)) for row in rows)
 
 
-def _mean(who: VariantEvidence, measure: Measure) -> str:
+def _mean(variant: VariantEvidence, measure: Measure) -> str:
     """Returns the mean of a measure over seeds, as text."""
-    found = who.estimate(measure.name)
-    mean = found.mean if found else None
+    estimate = variant.estimate(measure.name)
+    mean = estimate.mean if estimate else None
     return quantity(round(mean) if mean is not None and measure in COUNTS else mean, family_of(measure.name))
 
 

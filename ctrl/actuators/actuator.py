@@ -120,8 +120,12 @@ class Actuator:
     """Pairs of quantities, by number: the first of a pair is never below the second."""
 
     def __post_init__(self) -> None:
-        numbers = {each.name: number for number, each in enumerate(self.quantities)}
-        pairs = [(numbers[each.name], numbers.get(each.at_least, -1)) for each in self.quantities if each.at_least is not None]
+        numbers = {quantity.name: number for number, quantity in enumerate(self.quantities)}
+        pairs = [
+            (numbers[quantity.name], numbers.get(quantity.at_least, -1))
+            for quantity in self.quantities
+            if quantity.at_least is not None
+        ]
         object.__setattr__(self, "ordered", tuple(pairs))
 
 
@@ -132,22 +136,22 @@ KINDS = Registry("agent.actuators", AgentError, ("graph", "port"), together=True
 
 def register(actuator: Actuator) -> None:
     """Registers an actuator as a word of agent.actuators. A name can be registered only once."""
-    what = f"actuator {actuator.name!r}"
+    subject = f"actuator {actuator.name!r}"
     if actuator.name in _registry:
-        raise AgentError(f"{what} is registered already; choose another name")
+        raise AgentError(f"{subject} is registered already; choose another name")
     if not (actuator.name.isidentifier() and actuator.name.isascii()) or len(actuator.name) > MOST_NAME:
-        raise AgentError(f"{what} is not a valid name; use letters, digits and _, at most {MOST_NAME}")
+        raise AgentError(f"{subject} is not a valid name; use letters, digits and _, at most {MOST_NAME}")
     for kind in actuator.qdiscs or ("",):
         if not 0 < len(kind) <= MOST_NAME or not kind.isascii():
-            raise AgentError(f"{what}: qdisc {kind!r} is no kind of qdisc; give one such as port")
+            raise AgentError(f"{subject}: qdisc {kind!r} is no kind of qdisc; give one such as port")
     if actuator.ports not in ("host", "switch"):
-        raise AgentError(f"{what}: ports {actuator.ports!r} are unknown; give host or switch")
-    _check_quantities(what, actuator.quantities)
+        raise AgentError(f"{subject}: ports {actuator.ports!r} are unknown; give host or switch")
+    _check_quantities(subject, actuator.quantities)
     for name, arguments in (("bounds", ("graph", "port", "keys")), ("attributes", ("graph", "port", "keys")),
                             ("misses", ("port",)), ("equip", ("graph", "keys"))):  # fmt: skip
-        usercode.check_call(AgentError, f"{what}: {name}", getattr(actuator, name), *arguments)
+        usercode.check_call(AgentError, f"{subject}: {name}", getattr(actuator, name), *arguments)
     if actuator.of_class is not None:
-        usercode.check_call(AgentError, f"{what}: of_class", actuator.of_class, "graph", "port", "number", "keys")
+        usercode.check_call(AgentError, f"{subject}: of_class", actuator.of_class, "graph", "port", "number", "keys")
     if actuator.keys is None:
         KINDS[actuator.name] = Entry(actuator.name, actuator.bounds, help=actuator.help)
     else:
@@ -177,15 +181,17 @@ def keys_of(actuator: Actuator, agent: Any) -> Any:
     return KINDS[actuator.name].arguments(dict(agent.own), "agent.")[0]
 
 
-def _check_quantities(what: str, quantities: tuple[Quantity, ...]) -> None:
+def _check_quantities(subject: str, quantities: tuple[Quantity, ...]) -> None:
     if not 1 <= len(quantities) <= MOST_QUANTITIES:
-        raise AgentError(f"{what} has {len(quantities)} quantities; give 1 to {MOST_QUANTITIES}")
+        raise AgentError(f"{subject} has {len(quantities)} quantities; give 1 to {MOST_QUANTITIES}")
     known: list[str] = []
-    for each in quantities:
-        if each.name in known or not each.name.isidentifier():
-            raise AgentError(f"{what}: quantity {each.name!r} is no name of its own; give each quantity one")
-        if each.unit not in UNITS:
-            raise AgentError(f"{what}: unit {each.unit!r} of {each.name} is unknown; one of: {', '.join(UNITS)}")
-        if each.at_least is not None and each.at_least not in known:
-            raise AgentError(f"{what}: {each.name} is at least {each.at_least!r}, which is no earlier quantity; name one")
-        known.append(each.name)
+    for quantity in quantities:
+        if quantity.name in known or not quantity.name.isidentifier():
+            raise AgentError(f"{subject}: quantity {quantity.name!r} is no name of its own; give each quantity one")
+        if quantity.unit not in UNITS:
+            raise AgentError(f"{subject}: unit {quantity.unit!r} of {quantity.name} is unknown; one of: {', '.join(UNITS)}")
+        if quantity.at_least is not None and quantity.at_least not in known:
+            raise AgentError(
+                f"{subject}: {quantity.name} is at least {quantity.at_least!r}, which is no earlier quantity; name one"
+            )
+        known.append(quantity.name)

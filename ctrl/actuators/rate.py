@@ -23,12 +23,12 @@ def _bounds(graph: Graph, port: Port, keys: Any) -> tuple[Bounds]:
 
 def _attributes(graph: Graph, port: Port, keys: Any) -> tuple[Attribute, ...]:
     queue = port.queue
-    shown = Attribute(
+    parms = Attribute(
         tc.TCA_TBF_PARMS, tc.tbf_parms(queue.rate_bps, queue.limit_bytes), (Place("rate", tc.TBF_RATE_OFFSET, 4, divisor=8),)
     )
     burst = Attribute(tc.TCA_TBF_BURST, queue.burst_bytes.to_bytes(4, "little"))
     exact = Attribute(tc.TCA_TBF_RATE64, bytes(8), (Place("rate", 0, 8, divisor=8),))
-    return (shown, burst, exact) if keys.tbf == "stock" else (shown, burst, exact, Attribute(KEEP, b""))
+    return (parms, burst, exact) if keys.tbf == "stock" else (parms, burst, exact, Attribute(KEEP, b""))
 
 
 register(

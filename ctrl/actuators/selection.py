@@ -61,17 +61,17 @@ def select(text: str, graph: Graph, agent: Any, ground: str) -> tuple[ActuatedPo
     `agent` is the spec's [agent], which has the text. Raises AgentError for a row that has no such actuator, for two
     items that set one row, and for a ground that cannot enforce an actuator.
     """
-    found: list[ActuatedPort] = []
+    rows: list[ActuatedPort] = []
     taken: dict[tuple[str, int, str], str] = {}
     for item, ports_of, actuator in parsed(text):
         _check_ground(actuator, ground)
-        for each in _rows(item, ports_of, actuator, graph, agent):
-            if each.sets in taken:
-                what = f"{taken[each.sets]!r} and {item!r} both set the {actuator.name} of {each.name}"
-                raise AgentError(f"{KEY}: {what}; take one out")
-            taken[each.sets] = item
-            found.append(each)
-    return tuple(found)
+        for row in _rows(item, ports_of, actuator, graph, agent):
+            if row.sets in taken:
+                fault = f"{taken[row.sets]!r} and {item!r} both set the {actuator.name} of {row.name}"
+                raise AgentError(f"{KEY}: {fault}; take one out")
+            taken[row.sets] = item
+            rows.append(row)
+    return tuple(rows)
 
 
 def parsed(text: str) -> list[tuple[str, str, Actuator]]:
@@ -108,27 +108,27 @@ def _item(text: str, item: str) -> tuple[str, Actuator]:
 def _rows(item: str, ports_of: str, actuator: Actuator, graph: Graph, agent: Any) -> list[ActuatedPort]:
     """Returns the rows of one item. A port that a pattern names must have the actuator; in a group, ports that have it count."""
     keys, hosts = actuators.keys_of(actuator, agent), {host.name for host in graph.hosts}
-    found: list[ActuatedPort] = []
+    actuated: list[ActuatedPort] = []
     without: list[tuple[bool, str]] = []
-    for place, row in _chosen(ports_of, graph, hosts):
+    for index, row in _chosen(ports_of, graph, hosts):
         port = row.port if row.number is None else row.port.alone(row.number)
         wrong = _wrong_kind(actuator, row, hosts)
         if why := wrong or actuator.misses(port):
-            what = "port" if row.number is None else "class"
-            without.append((bool(wrong), f"{KEY}: {item!r}: {what} {row.name} has no {actuator.name}: {why}"))
+            kind = "port" if row.number is None else "class"
+            without.append((bool(wrong), f"{KEY}: {item!r}: {kind} {row.name} has no {actuator.name}: {why}"))
         else:
-            found.append(ActuatedPort(actuator, place, row.port, actuator.bounds(graph, port, keys), row.number))
-    if without and (ports_of not in GROUPS or not found):
-        raise AgentError(min(without, key=lambda each: each[0])[1])  # first of the ports that could have it
-    if not found:
+            actuated.append(ActuatedPort(actuator, index, row.port, actuator.bounds(graph, port, keys), row.number))
+    if without and (ports_of not in GROUPS or not actuated):
+        raise AgentError(min(without, key=lambda reason: reason[0])[1])  # first of the ports that could have it
+    if not actuated:
         raise AgentError(f"{KEY}: {item!r}: {nothing_called(ports_of, [row.name for row in graph.rows()])}")
-    _check_bounds(found)
-    return found
+    _check_bounds(actuated)
+    return actuated
 
 
 def _check_ground(actuator: Actuator, ground: str) -> None:
     if ground not in actuator.grounds:
-        there, name = " or ".join(f'"{each}"' for each in actuator.grounds), actuator.name
+        there, name = " or ".join(f'"{other}"' for other in actuator.grounds), actuator.name
         raise AgentError(f'{KEY}: {name!r} cannot be enforced on ground "{ground}"; give ground = {there}, or another actuator')
 
 
@@ -155,22 +155,22 @@ def _wrong_kind(actuator: Actuator, row: Row, hosts: set[str]) -> str:
 
 def _chosen(rows_of: str, graph: Graph, hosts: set[str]) -> Iterator[tuple[int, Row]]:
     """Yields the ports or classes of a group or pattern, with their rows."""
-    for place, row in enumerate(graph.rows()):
+    for index, row in enumerate(graph.rows()):
         group = "host" if row.port.node in hosts else "switch"
         if (row.number is not None) != of_classes(rows_of):
             continue
         if rows_of in ("all", group, CLASS) or (rows_of not in GROUPS and fnmatchcase(row.name, rows_of)):
-            yield place, row
+            yield index, row
 
 
-def _check_bounds(found: list[ActuatedPort]) -> None:
+def _check_bounds(rows: list[ActuatedPort]) -> None:
     """Raises AgentError unless each quantity has bounds in order, and its start between them."""
-    for each in found:
-        quantities = each.actuator.quantities
-        if len(each.bounds) != len(quantities):
-            what = f"{each.actuator.name} of {each.name} has {len(each.bounds)} bounds for {len(quantities)} quantities"
-            raise AgentError(f"{KEY}: {what}; mend its bounds")
-        for quantity, bounds in zip(quantities, each.bounds, strict=True):
+    for row in rows:
+        quantities = row.actuator.quantities
+        if len(row.bounds) != len(quantities):
+            fault = f"{row.actuator.name} of {row.name} has {len(row.bounds)} bounds for {len(quantities)} quantities"
+            raise AgentError(f"{KEY}: {fault}; mend its bounds")
+        for quantity, bounds in zip(quantities, row.bounds, strict=True):
             if not 1 <= bounds.low <= bounds.start <= bounds.high:
-                what = f"{quantity.name} of {each.name} starts at {bounds.start} of {bounds.low}..{bounds.high}"
-                raise AgentError(f"{KEY}: {what}; give bounds of 1 or more, in order")
+                fault = f"{quantity.name} of {row.name} starts at {bounds.start} of {bounds.low}..{bounds.high}"
+                raise AgentError(f"{KEY}: {fault}; give bounds of 1 or more, in order")

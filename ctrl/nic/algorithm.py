@@ -80,15 +80,15 @@ class Algorithm:
     """Path of nic-NAME.native, the same as machine code of the lab kernel. None for a user's algorithm."""
 
     def preset(self, name: str) -> ParameterPreset:
-        for each in self.presets:
-            if each.name == name:
-                return each
+        for preset in self.presets:
+            if preset.name == name:
+                return preset
         raise SpecError(f"{self.name} has no preset {name!r}; {_listed(name, self.presets)}")
 
     def parameter(self, name: str) -> Parameter:
-        for each in self.parameters:
-            if each.name == name:
-                return each
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
         raise SpecError(f"{self.name} has no parameter {name!r}; {_listed(name, self.parameters)}")
 
 
@@ -96,17 +96,17 @@ class Algorithm:
 def describe(header: Path, runner: Path, object_file: Path, native: Path | None = None) -> Algorithm:
     """Returns the algorithm as its runner describes it."""
     try:
-        said = subprocess.run([str(runner), "--describe"], capture_output=True, text=True, timeout=60)
+        process = subprocess.run([str(runner), "--describe"], capture_output=True, text=True, timeout=60)
     except PermissionError as error:
         why = "its file system may be mounted noexec; set TMPDIR to a folder where programs may run"
         raise MachineError(f"cannot run {runner}: {error.strerror}; {why}") from None
     try:
-        facts = json.loads(said.stdout)
+        facts = json.loads(process.stdout)
     except ValueError as error:
         raise UsageError(f"{header}: its texts do not make JSON ({error}); leave out quotation marks and backslashes") from None
     parameters = tuple(Parameter(**row) for row in facts["parameters"])
-    for each in parameters:
-        _check_value(header, each, "its default", each.default)
+    for parameter in parameters:
+        _check_value(header, parameter, "its default", parameter.default)
     return Algorithm(
         name=facts["name"],
         help=facts["help"],
@@ -126,16 +126,16 @@ def describe(header: Path, runner: Path, object_file: Path, native: Path | None 
 
 def _preset(header: Path, name: str, row: Mapping[str, Any], parameters: Sequence[Parameter]) -> ParameterPreset:
     sets = {key: value for key, value in row["values"].items() if not key.startswith(NIC_PREFIX)}
-    asked = {key.removeprefix(NIC_PREFIX): value for key, value in row["values"].items() if key.startswith(NIC_PREFIX)}
+    nic_values = {key.removeprefix(NIC_PREFIX): value for key, value in row["values"].items() if key.startswith(NIC_PREFIX)}
     known = (*NIC_TIMES, *NIC_SWITCHES)
-    if unknown := sorted(set(asked) - set(known)):
+    if unknown := sorted(set(nic_values) - set(known)):
         raise UsageError(f"{header}: preset {name}: CC_NIC({unknown[0]}): it can ask for {', '.join(known)}")
-    ranges = {each.name: each for each in parameters}
+    ranges = {parameter.name: parameter for parameter in parameters}
     for key, value in sets.items():
         if key not in ranges:
             raise UsageError(f"{header}: preset {name}: CC_SET({key}): CC_PARAMETERS has none of that name")
         _check_value(header, ranges[key], f"preset {name}", value)
-    return ParameterPreset(name, row["help"], sets, asked)
+    return ParameterPreset(name, row["help"], sets, nic_values)
 
 
 def _check_value(header: Path, parameter: Parameter, whose: str, value: int) -> None:
@@ -144,4 +144,4 @@ def _check_value(header: Path, parameter: Parameter, whose: str, value: int) -> 
 
 
 def _listed(name: str, known: Sequence[Parameter] | Sequence[ParameterPreset]) -> str:
-    return hint(name, [each.name for each in known]) if known else "leave it out"
+    return hint(name, [entry.name for entry in known]) if known else "leave it out"

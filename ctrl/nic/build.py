@@ -118,17 +118,17 @@ def _compile(compiler: str, header: Path, flags: list[str]) -> None:
     """Runs the compiler. Its first error message becomes the one line of the exception."""
     if not header.is_file():
         raise UsageError(f"{header}: no such file; give the header of an algorithm")
-    found = shutil.which(compiler)
-    if found is None:
+    program = shutil.which(compiler)
+    if program is None:
         raise MachineError(f"compiling {header.name}: there is no {compiler} here; apt-get install gcc clang")
-    done = subprocess.run([found, *flags], capture_output=True, text=True, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
-    if "No space left on device" in done.stderr:
+    process = subprocess.run([program, *flags], capture_output=True, text=True, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
+    if "No space left on device" in process.stderr:
         raise MachineError(f"compiling {header.name}: no room left; free some, or set TMPDIR to a folder with room")
-    if done.returncode:
-        raise UsageError(f"{header}: {first_error(done.stderr)}")
+    if process.returncode:
+        raise UsageError(f"{header}: {first_error(process.stderr)}")
 
 
-def first_error(said: str) -> str:
+def first_error(output: str) -> str:
     """Returns the part of a compiler's output that its user has to read first."""
-    lines = [line for line in said.splitlines() if "error: " in line] or said.splitlines()[-1:] or ["the compiler failed"]
+    lines = [line for line in output.splitlines() if "error: " in line] or output.splitlines()[-1:] or ["the compiler failed"]
     return WARNING.sub("", lines[0].strip())

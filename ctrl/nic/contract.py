@@ -31,11 +31,11 @@ def check(header: Path, product: Path, files: Path, shared: Collection[Path]) ->
             raise UsageError(f"{header}: it includes {source}; an algorithm is one header, which includes only cc.h")
     symbols = subprocess.run(["nm", "-f", "posix", str(product)], capture_output=True, text=True, check=True).stdout
     for name, kind in (line.split()[:2] for line in symbols.splitlines()):
-        shown = repr(LOCAL_NAME.sub("", name))
+        symbol = repr(LOCAL_NAME.sub("", name))
         if kind in MEMORY:
-            raise UsageError(f"{header}: {shown} is memory of its own; keep it in state[], the only memory of an algorithm")
+            raise UsageError(f"{header}: {symbol} is memory of its own; keep it in state[], the only memory of an algorithm")
         if kind in OUTSIDE and name not in COMPILERS_OWN:
-            raise UsageError(f"{header}: {shown} is not in it; an algorithm uses no code and no data outside of its header")
+            raise UsageError(f"{header}: {symbol} is not in it; an algorithm uses no code and no data outside of its header")
 
 
 def _listed_in(path: Path) -> list[Path]:

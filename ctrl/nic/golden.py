@@ -218,34 +218,34 @@ def text(steps: Sequence[Step]) -> str:
 
 
 def _columns(event: NicEvent, flow: NicFlow) -> tuple[int, ...]:
-    told = event.telemetry
-    measured = () if told is None else (told.acked_psn, told.sent_psn, told.hops, *told.records)
+    telemetry = event.telemetry
+    measured = () if telemetry is None else (telemetry.acked_psn, telemetry.sent_psn, telemetry.hops, *telemetry.records)
     return (*astuple(event)[:EVENT_NUMBERS], *astuple(flow), *measured)
 
 
 def rates_text() -> str:
     """Returns the table of rates of telemetry as runners read it."""
-    return ",".join(str(word) for each in RATES for word in each.words())
+    return ",".join(str(word) for rate in RATES for word in rate.words())
 
 
 def decisions(argv: Sequence[str], steps: Sequence[Step]) -> list[RunnerDecision]:
     """Returns the decisions of a runner (ccrun, or cctest in a kernel) on a trace."""
     try:
-        done = subprocess.run(list(argv), input=text(steps), capture_output=True, text=True, timeout=TIMEOUT_S)
+        process = subprocess.run(list(argv), input=text(steps), capture_output=True, text=True, timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         raise TestbedError(f"no decisions on a golden trace within {TIMEOUT_S} s: is there a loop without an end?") from None
-    if done.returncode:
-        raise TestbedError(_complaint(done.stderr) or f"{argv[0]} ended with {done.returncode}")
-    return [parsed(line) for line in done.stdout.splitlines()]
+    if process.returncode:
+        raise TestbedError(_complaint(process.stderr) or f"{argv[0]} ended with {process.returncode}")
+    return [parsed(line) for line in process.stdout.splitlines()]
 
 
-def _complaint(said: str) -> str:
+def _complaint(errors: str) -> str:
     """Returns a runner's error in one line. That of ASan has its place behind it."""
-    found = re.search(r"ERROR: AddressSanitizer: (\S+).*?\b(READ|WRITE)\b.*?#0 \S+ in \w+ (\S+)", said, re.DOTALL)
-    if found is None:
-        return next(iter(said.strip().splitlines()), "")
-    kind, how, place = found.groups()
-    return f"{place}: {how} beyond its words of context, parameters or table ({kind})"
+    match = re.search(r"ERROR: AddressSanitizer: (\S+).*?\b(READ|WRITE)\b.*?#0 \S+ in \w+ (\S+)", errors, re.DOTALL)
+    if match is None:
+        return next(iter(errors.strip().splitlines()), "")
+    kind, how, location = match.groups()
+    return f"{location}: {how} beyond its words of context, parameters or table ({kind})"
 
 
 def parsed(line: str) -> RunnerDecision:
@@ -281,41 +281,41 @@ def values_of(algorithm: Algorithm, preset: str, line_bps: int = 10**11) -> Mapp
 
 def references(values: Mapping[str, int], steps: Sequence[Step], make: Callable[[Parameters], Reference]) -> list[Decision]:
     """Returns the decisions of the papers' formulas. Each new flow starts with a new reference."""
-    flow_of, said = make(values), []
+    flow_of, expected = make(values), []
     for event, flow in steps:
         if event.flags & NEW_FLOW:
             flow_of = make(values)
-        said.append(flow_of.on_event(event, flow))
-    return said
+        expected.append(flow_of.on_event(event, flow))
+    return expected
 
 
 def compare_with_reference(
-    name: str, steps: Sequence[Step], made: Sequence[RunnerDecision], values: Mapping[str, int]
+    name: str, steps: Sequence[Step], actual: Sequence[RunnerDecision], values: Mapping[str, int]
 ) -> Distance:
     """Compares a trace's decisions with the algorithm's reference, within its bound."""
     reference = reference_of(name)
     assert reference is not None, f"{name} has none"
     if isinstance(reference, NicKindReference):
         assert reference.make is not None, f"{name} has none"
-        of_kind = partial(reference.make, states=iter([each.state for each in made]))
+        of_kind = partial(reference.make, states=iter([decision.state for decision in actual]))
     try:
-        said = references(values, steps, of_kind if isinstance(reference, NicKindReference) else reference.make)
+        expected = references(values, steps, of_kind if isinstance(reference, NicKindReference) else reference.make)
     except TestbedError as error:
-        return Distance(len(made), 0.0, 0.0, str(error))
-    return distance(reference.bound, steps, made, said)
+        return Distance(len(actual), 0.0, 0.0, str(error))
+    return distance(reference.bound, steps, actual, expected)
 
 
-def distance(bound: Bound, steps: Sequence[Step], made: Sequence[RunnerDecision], said: Sequence[Decision]) -> Distance:
+def distance(bound: Bound, steps: Sequence[Step], actual: Sequence[RunnerDecision], expected: Sequence[Decision]) -> Distance:
     """Returns the largest differences, and the first decision that is out of bounds."""
     rates, windows, broken = 0.0, 0.0, ""
-    for number, (mine, theirs) in enumerate(zip(made, said, strict=True), 1):
-        rate = abs(mine.rate - theirs.rate * Q20)
+    for number, (decision, reference) in enumerate(zip(actual, expected, strict=True), 1):
+        rate = abs(decision.rate - reference.rate * Q20)
         slack = steps[number - 1][1].packet_bytes if bound.whole_packets else 1
-        window = max(0.0, abs(mine.window_bytes - theirs.window_bytes) - slack) / max(1.0, theirs.window_bytes)
+        window = max(0.0, abs(decision.window_bytes - reference.window_bytes) - slack) / max(1.0, reference.window_bytes)
         rates, windows = max(rates, rate), max(windows, window)
-        good = rate <= max(bound.rate, bound.relative * theirs.rate * Q20) and window <= bound.relative
-        if not broken and not (good and mine.probe == theirs.probe):
-            found = f"{mine.rate} {mine.window_bytes} {mine.probe}"
-            wanted = f"{theirs.rate * Q20:.1f} {theirs.window_bytes:.1f} {theirs.probe}"
-            broken = f"line {number}, {steps[number - 1][0]}: {found}; reference {wanted}"
-    return Distance(len(made), rates, windows, broken)
+        within = rate <= max(bound.rate, bound.relative * reference.rate * Q20) and window <= bound.relative
+        if not broken and not (within and decision.probe == reference.probe):
+            actual_text = f"{decision.rate} {decision.window_bytes} {decision.probe}"
+            expected_text = f"{reference.rate * Q20:.1f} {reference.window_bytes:.1f} {reference.probe}"
+            broken = f"line {number}, {steps[number - 1][0]}: {actual_text}; reference {expected_text}"
+    return Distance(len(actual), rates, windows, broken)

@@ -106,10 +106,10 @@ def native_arguments(
 def run_here(commands: Sequence[CctestCall]) -> list[CctestOutput]:
     """Runs the commands in this machine's kernel."""
     answers = []
-    for each in commands:
-        argv = [str(CCTEST), *each.arguments]
-        done = subprocess.run(argv, input=each.text, capture_output=True, text=True, timeout=TIMEOUT_S)
-        answers.append(CctestOutput(done.returncode, done.stdout, done.stderr))
+    for call in commands:
+        argv = [str(CCTEST), *call.arguments]
+        process = subprocess.run(argv, input=call.text, capture_output=True, text=True, timeout=TIMEOUT_S)
+        answers.append(CctestOutput(process.returncode, process.stdout, process.stderr))
     return answers
 
 
@@ -123,19 +123,19 @@ def reason_not_here() -> str:
 
 def run_in_lab(commands: Sequence[CctestCall]) -> list[CctestOutput]:
     """Runs the commands in a lab, one after the other. The lab boots with all native objects that they name."""
-    named = [each.arguments for each in commands if "--native" in each.arguments]
+    named = [call.arguments for call in commands if "--native" in call.arguments]
     native = dict.fromkeys(Path(words[words.index("--native") + 1]) for words in named)
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         run_dir = folder / "run"
         run_dir.mkdir()
         run_dir.chmod(0o777)
         script = []
-        for number, each in enumerate(commands):
-            (run_dir / f"{number}.in").write_text(each.text)
-            words = shlex.join([str(CCTEST), *each.arguments])
+        for number, call in enumerate(commands):
+            (run_dir / f"{number}.in").write_text(call.text)
+            words = shlex.join([str(CCTEST), *call.arguments])
             script.append(f"{words} < {number}.in > {number}.out 2> {number}.err; echo $? > {number}.status")
         (run_dir / "script").write_text("\n".join([f"cd {shlex.quote(str(run_dir))}", *script]) + "\n")
-        _boot(run_dir, tuple(native), {Path(word).parent for each in commands for word in each.arguments if word.startswith("/")})
+        _boot(run_dir, tuple(native), {Path(word).parent for call in commands for word in call.arguments if word.startswith("/")})
         return [_answer(run_dir, number) for number in range(len(commands))]
 
 

@@ -46,10 +46,10 @@ def share(count: int, mbps: int, time_ns: int) -> float:
 
 def span(newer: int, older: int, apart_ns: int) -> PortSpan | None:
     """Returns the difference of two records, or None if they cannot be compared."""
-    place = newer >> 61
-    if place >= len(RATES) or place != older >> 61:
+    rate_index = newer >> 61
+    if rate_index >= len(RATES) or rate_index != older >> 61:
         return None
-    rate: RateUnits = RATES[place]
+    rate: RateUnits = RATES[rate_index]
     if apart_ns >= HALF_TURN * rate.time_ns:
         return None
     return PortSpan(
@@ -61,13 +61,13 @@ def span(newer: int, older: int, apart_ns: int) -> PortSpan | None:
     )
 
 
-def spans_between(before: Telemetry | None, told: Telemetry, apart_ns: int) -> list[PortSpan]:
+def spans_between(before: Telemetry | None, telemetry: Telemetry, apart_ns: int) -> list[PortSpan]:
     """Returns the differences between the records of two ACKs, port by port; none if they cannot be compared."""
-    if before is None or before.hops != told.hops:
+    if before is None or before.hops != telemetry.hops:
         return []
-    pairs = list(zip(told.records, before.records, strict=True))[: told.hops]
-    found = [span(newer, older, apart_ns) for newer, older in pairs]
-    return [] if None in found else [each for each in found if each is not None]
+    pairs = list(zip(telemetry.records, before.records, strict=True))[: telemetry.hops]
+    spans = [span(newer, older, apart_ns) for newer, older in pairs]
+    return [] if None in spans else [port_span for port_span in spans if port_span is not None]
 
 
 class TelemetryWindow:
@@ -87,11 +87,11 @@ class TelemetryWindow:
             self._acknowledged(event, event.telemetry, flow)
         return self._decision(flow)
 
-    def _acknowledged(self, event: NicEvent, told: Telemetry, flow: NicFlow) -> None:
-        behind = since(self._updated_psn, told.acked_psn), since(told.sent_psn, self._updated_psn)
-        once = any(0 < each < 2**31 for each in behind)
-        if spans := spans_between(self._before, told, since(self._heard_ns, event.now_ns)):
-            loads = [self._load(each, flow) for each in spans]
+    def _acknowledged(self, event: NicEvent, telemetry: Telemetry, flow: NicFlow) -> None:
+        behind = since(self._updated_psn, telemetry.acked_psn), since(telemetry.sent_psn, self._updated_psn)
+        once = any(0 < distance < 2**31 for distance in behind)
+        if spans := spans_between(self._before, telemetry, since(self._heard_ns, event.now_ns)):
+            loads = [self._load(port_span, flow) for port_span in spans]
             load = max(loads)
             share = min(spans[loads.index(load)].time_ns, flow.base_rtt_ns) / max(1, flow.base_rtt_ns)
             self._mean = (1 - share) * self._mean + share * min(MOST, load) if flow.base_rtt_ns else 0.0
@@ -100,8 +100,8 @@ class TelemetryWindow:
             if once:
                 self._step()
         if once or self._before is None:
-            self._updated_psn = told.sent_psn
-        self._heard_ns, self._before = event.now_ns, told
+            self._updated_psn = telemetry.sent_psn
+        self._heard_ns, self._before = event.now_ns, telemetry
 
     def _load(self, port: PortSpan, flow: NicFlow) -> float:
         raise NotImplementedError

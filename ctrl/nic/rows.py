@@ -118,8 +118,8 @@ def _shape(fd: int) -> tuple[int, int]:
 
 def _bpf(command: int, argument: bytes) -> int:
     buffer = ctypes.create_string_buffer(argument.ljust(128, b"\0"), 128)
-    done: int = _libc.syscall(SYSCALL_BPF, command, buffer, len(buffer))
-    if done < 0:
+    result: int = _libc.syscall(SYSCALL_BPF, command, buffer, len(buffer))
+    if result < 0:
         error = ctypes.get_errno()
         raise OSError(error, f"bpf({command}): {os.strerror(error)}")
-    return done
+    return result

@@ -46,18 +46,18 @@ def parse(value: int | str, field: str = "size") -> Size:
     """Parses a number of bytes, '400kB', '100p' or '2bdp'."""
     if isinstance(value, int):
         return value
-    found = _WORD.fullmatch(value)
-    if found is None:
+    match = _WORD.fullmatch(value)
+    if match is None:
         try:
             return units.parse_size_bytes(value, field)
         except (units.Misspelt, units.TooFine):
             raise
         except SpecError:
             raise SpecError(f"{field}: value {value!r} is not an amount; write it like '400kB', '100p' or '2bdp'") from None
-    number = Fraction(found[1])
+    number = Fraction(match[1])
     if not number:
         raise SpecError(f"{field}: value {value!r} is not above 0; give more")
-    return Amount(number, found[2].lower())
+    return Amount(number, match[2].lower())
 
 
 def write(value: Size) -> str:

@@ -181,10 +181,10 @@ def _without_comments(text: str) -> tuple[str, list[str]]:
     """Returns C with joined lines, a blank for each comment and a stand-in for each string or character, and the latter."""
     strings = []
 
-    def stand_in(found: re.Match[str]) -> str:
-        if found[0].startswith("/"):
+    def stand_in(match: re.Match[str]) -> str:
+        if match[0].startswith("/"):
             return " "
-        strings.append(found[0])
+        strings.append(match[0])
         return STAND_IN
 
     return re.sub(C_COMMENT_OR_STRING, stand_in, text.replace("\\\n", "")), strings

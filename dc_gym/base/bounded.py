@@ -24,12 +24,12 @@ REMEDY = "give another file, or get it again"
 
 
 def require(
-    what: Path | str, stated_bytes: int, most_bytes: int, remedy: str = REMEDY, error: type[UsageError] = UsageError
+    source: Path | str, stated_bytes: int, most_bytes: int, remedy: str = REMEDY, error: type[UsageError] = UsageError
 ) -> None:
     """Raises an error in one line if something states more bytes than its kind may have."""
     if stated_bytes > most_bytes:
         stated, most = quantity(stated_bytes, "bytes"), quantity(most_bytes, "bytes")
-        raise error(f"{what} states {stated}, and of its kind at most {most} are read: it would fill the memory; {remedy}")
+        raise error(f"{source} states {stated}, and of its kind at most {most} are read: it would fill the memory; {remedy}")
 
 
 def read_bytes(path: Path, most_bytes: int = TEXT_BYTES) -> bytes:

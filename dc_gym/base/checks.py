@@ -27,15 +27,15 @@ class Check:
 
 def show(title: str, checks: Iterable[Check]) -> list[Check]:
     """Prints checks as a table and returns them as a list."""
-    shown = list(checks)
+    listed = list(checks)
     table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
     for column in ("check", "required", "measured", ""):
         table.add_column(column, overflow="fold")
-    for check in shown:
+    for check in listed:
         verdict = "[yellow]skipped[/]" if check.skipped else "[green]passed[/]" if check.ok else "[red]FAILED[/]"
         table.add_row(*(escape(text) for text in (check.name, check.required, check.measured)), verdict)
     wide_console().print(table)
-    return shown
+    return listed
 
 
 def save(path: Path, name: str, checks: Sequence[Check]) -> None:

@@ -33,11 +33,11 @@ def check(folder: Path, remedy: str, names: Iterable[str] | None = None) -> None
     """Raises MachineError if a file in the folder has changed since it was made. `names`: only these are checked."""
     try:
         rows = [line.split("  ", 1) for line in (folder / SUMS).read_text().splitlines()]
-        wanted = {name: digest for digest, name in rows}
+        digests = {name: digest for digest, name in rows}
     except (FileNotFoundError, ValueError) as error:
         raise MachineError(f"{folder / SUMS}: cannot be read ({error}): nobody knows what root would run; {remedy}") from None
-    for name in wanted if names is None else names:
-        if _digest_or_empty(folder / name) != wanted.get(name):
+    for name in digests if names is None else names:
+        if _digest_or_empty(folder / name) != digests.get(name):
             raise MachineError(f"{folder / name}: not the file that was made, by its SHA-256: root does not run it; {remedy}")
 
 
@@ -51,8 +51,8 @@ def _digest_or_empty(path: Path) -> str:
 def digest_of_file(path: Path) -> str:
     """Returns the SHA-256 of a file, which is read once in a process unless it changes."""
     with path.open("rb") as file:
-        found = os.fstat(file.fileno())
-        key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        status = os.fstat(file.fileno())
+        key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         if key not in _known:
             _known[key] = hashlib.file_digest(file, "sha256").hexdigest()
     return _known[key]

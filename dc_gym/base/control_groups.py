@@ -13,11 +13,11 @@ def folders(controller: str) -> Iterator[tuple[Path, bool]]:
     """Yields the folder of each control group above this process, and whether it is of cgroup v2."""
     groups = Path("/proc/self/cgroup")
     for line in groups.read_text().splitlines() if groups.exists() else ():  # a kernel may have none
-        _, controllers, place = line.split(":", 2)
+        _, controllers, group_path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
             continue
         base = BASE / controller if controllers else BASE
-        group = base / place.lstrip("/")
+        group = base / group_path.lstrip("/")
         while group.is_relative_to(base):
             yield group, not controllers
             group = group.parent

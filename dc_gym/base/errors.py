@@ -84,13 +84,13 @@ def _file_of(error: OSError) -> str:
 
 
 @contextmanager
-def naming(what: Path | str) -> Iterator[None]:
+def naming(name: Path | str) -> Iterator[None]:
     """Adds a name to an OSError inside the context that has none: one of open() names the file, one of write() does not."""
     try:
         yield
     except OSError as error:
         if error.filename is None:
-            error.filename = str(what)
+            error.filename = str(name)
         raise
 
 

@@ -150,11 +150,11 @@ def sync(path: Path) -> None:
 
 def sync_tree(folder: Path) -> None:
     """Returns when all files and folders in a folder are on disk. It opens nothing else, such as a link or a pipe."""
-    for place, _, files in os.walk(folder, topdown=False):
-        for path in (Path(place, name) for name in files):
+    for parent, _, files in os.walk(folder, topdown=False):
+        for path in (Path(parent, name) for name in files):
             if stat.S_ISREG(path.lstat().st_mode):
                 sync(path)
-        sync(Path(place))
+        sync(Path(parent))
 
 
 def discard(path: Path) -> None:
@@ -172,9 +172,9 @@ def empty(path: Path, *, lock_too: bool = False) -> None:
     with pinned(path) as itself:
         if not folder_lock.is_ours(itself):
             return
-        for each in itself.iterdir():
-            if each.name != LOCK:
-                _remove_in(itself, each.name, path)
+        for entry in itself.iterdir():
+            if entry.name != LOCK:
+                _remove_in(itself, entry.name, path)
         if lock_too:
             (itself / LOCK).unlink()
 

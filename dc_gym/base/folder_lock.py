@@ -91,11 +91,11 @@ def release(folder: Path, file: io.FileIO) -> None:
 
 
 @contextmanager
-def held(folder: Path, who: str) -> Iterator[None]:
-    """Holds `folder` for this process while the context is open. Raises UsageError where `who` already works in it."""
+def held(folder: Path, work: str) -> Iterator[None]:
+    """Holds `folder` for this process while the context is open. Raises UsageError where `work` already works in it."""
     owner, file = this_process(), take(folder)
     if file is None:
-        raise UsageError(f"{folder}: {who} is under way here; wait for its end, or give another --out")
+        raise UsageError(f"{folder}: {work} is under way here; wait for its end, or give another --out")
     try:
         yield
     finally:

@@ -95,7 +95,7 @@ def _paths(value: list[Any]) -> tuple[Path, ...]:
 
 
 def _words(value: list[Any]) -> tuple[str, ...]:
-    if not all(isinstance(each, str) and each for each in value):
+    if not all(isinstance(word, str) and word for word in value):
         raise SpecError("not a list of texts")
     return tuple(value)
 
@@ -164,8 +164,8 @@ def key(
 
     `otherwise` and `help` are Markdown whose links are relative to docs/: scripts/reference.py and `dcgym list` show them.
     """
-    told = {"otherwise": otherwise, "help": help, "needed": needed, "copy": copy}
-    return field(default=default, metadata={"kind": kind, "name": name, "low": low, "high": high, "names": names, **told})
+    details = {"otherwise": otherwise, "help": help, "needed": needed, "copy": copy}
+    return field(default=default, metadata={"kind": kind, "name": name, "low": low, "high": high, "names": names, **details})
 
 
 class Declarations(Protocol):
@@ -205,7 +205,7 @@ def parse(table: Mapping[str, Any], section: str, cls: type) -> dict[str, Any]:
     """
     known = fields_by_key(cls)
     parsed: dict[str, Any] = {}
-    own: dict[str, list[tuple[str, Any]]] = {}
+    kind_values: dict[str, list[tuple[str, Any]]] = {}
     for name, value in table.items():
         key = f"{section}.{name}" if section else name
         if name in known:
@@ -214,8 +214,8 @@ def parse(table: Mapping[str, Any], section: str, cls: type) -> dict[str, Any]:
         holder, declared = _declaration(cls, name, table.get)
         if declared is None:
             raise UnknownKey(key, None, "unknown key", all_fields(cls))
-        own.setdefault(holder, []).append((name, parse_value(key, value, declared.metadata["kind"])))
-    return parsed | {holder: tuple(sorted(pairs, key=lambda pair: pair[0])) for holder, pairs in own.items()}
+        kind_values.setdefault(holder, []).append((name, parse_value(key, value, declared.metadata["kind"])))
+    return parsed | {holder: tuple(sorted(pairs, key=lambda pair: pair[0])) for holder, pairs in kind_values.items()}
 
 
 def parse_value(key: str, value: Any, kind: Kind) -> Any:
@@ -275,7 +275,7 @@ def tables_of(array: str, cls: type, read: Callable[[list[Any]], tuple[Any, ...]
         (list,),
         f"tables: write [[{array}]]",
         read,
-        lambda value: [to_plain(each, cls) for each in value],
+        lambda value: [to_plain(entry, cls) for entry in value],
         entry=cls,
         needed=tuple(needed),
     )
@@ -291,8 +291,8 @@ def check(section: Any, prefix: str) -> None:
     Raises:
         KeyFault: A value is not.
     """
-    for name, each in fields_by_key(type(section)).items():
-        check_value(prefix + name, getattr(section, each.name), each)
+    for name, key_field in fields_by_key(type(section)).items():
+        check_value(prefix + name, getattr(section, key_field.name), key_field)
     for holder in own_fields(type(section)):
         choose, registry = holder.metadata["chosen"], holder.metadata["registry"]
         kinds = choose(_get_of(section)) if choose else ()
@@ -305,18 +305,18 @@ def check(section: Any, prefix: str) -> None:
             check_value(prefix + name, value, declared)
 
 
-def check_value(key: str, value: Any, each: Any) -> None:
+def check_value(key: str, value: Any, key_field: Any) -> None:
     """Checks that a value is within the bounds and names of a field. None and amounts always are.
 
     Args:
         key: The dotted name, for errors.
         value: The value as the field holds it.
-        each: The field.
+        key_field: The field.
 
     Raises:
         KeyFault: It is not.
     """
-    kind, low, high, names = (each.metadata[what] for what in ("kind", "low", "high", "names"))
+    kind, low, high, names = (key_field.metadata[attribute] for attribute in ("kind", "low", "high", "names"))
     if value is None or isinstance(value, amount.Amount):
         return
     if isinstance(value, float) and not math.isfinite(value):
@@ -340,15 +340,15 @@ def require_given(section: Any, prefix: str, name: str) -> None:
     Raises:
         KeyFault: It did not; the text names the value to give.
     """
-    each = fields_by_key(type(section))[name]
-    if missing(section, each.name):
-        raise KeyFault(prefix + name, None, f"is missing; give {what_to_give(each)}")
+    key_field = fields_by_key(type(section))[name]
+    if missing(section, key_field.name):
+        raise KeyFault(prefix + name, None, f"is missing; give {what_to_give(key_field)}")
 
 
-def what_to_give(each: Any) -> str:
+def what_to_give(key_field: Any) -> str:
     """Returns the names that a key accepts, otherwise an example of its value."""
-    names = each.metadata["names"]
-    return f"one of: {', '.join(names())}" if names else str(each.metadata["kind"].example)
+    names = key_field.metadata["names"]
+    return f"one of: {', '.join(names())}" if names else str(key_field.metadata["kind"].example)
 
 
 def missing(section: Any, name: str) -> bool:
@@ -367,9 +367,9 @@ def fields_by_key(cls: type) -> dict[str, Any]:
     With `INHERITED_FIRST` in the class it is the other way round.
     """
     if cls not in _FIELDS:
-        known = [each for each in fields(cls) if "kind" in each.metadata]
-        own = () if getattr(cls, "INHERITED_FIRST", False) else inspect.get_annotations(cls)
-        _FIELDS[cls] = {name_of(each): each for each in sorted(known, key=lambda each: each.name not in own)}
+        known = [entry for entry in fields(cls) if "kind" in entry.metadata]
+        own_names = () if getattr(cls, "INHERITED_FIRST", False) else inspect.get_annotations(cls)
+        _FIELDS[cls] = {name_of(entry): entry for entry in sorted(known, key=lambda entry: entry.name not in own_names)}
     return dict(_FIELDS[cls])
 
 
@@ -378,21 +378,21 @@ _FIELDS: dict[type, dict[str, Any]] = {}
 
 def own_fields(cls: type) -> list[Any]:
     """Returns the fields of a section that hold the keys of kinds."""
-    return [each for each in fields(cls) if "registry" in each.metadata]
+    return [key_field for key_field in fields(cls) if "registry" in key_field.metadata]
 
 
 def all_fields(cls: type) -> dict[str, Any]:
     """Returns the fields of a section, then the fields that kinds declare for it. Of fields with one name, the first counts."""
-    found = fields_by_key(cls)
+    by_name = fields_by_key(cls)
     for holder in own_fields(cls):
         for _, declared in holder.metadata["registry"].keys_by_kind():
-            found |= {name: each for name, each in declared.items() if name not in found}
-    return found
+            by_name |= {name: key_field for name, key_field in declared.items() if name not in by_name}
+    return by_name
 
 
-def name_of(each: Any) -> str:
+def name_of(key_field: Any) -> str:
     """Returns the name in the file of a field."""
-    return str(each.metadata["name"] or each.name.removesuffix(each.metadata["kind"].unit))
+    return str(key_field.metadata["name"] or key_field.name.removesuffix(key_field.metadata["kind"].unit))
 
 
 def field_of(section: Any, name: str) -> Any:
@@ -402,36 +402,36 @@ def field_of(section: Any, name: str) -> Any:
         section: An instance of a section's dataclass.
         name: The key.
     """
-    found = fields_by_key(type(section)).get(name)
-    return found or _declaration(type(section), name, _get_of(section))[1]
+    key_field = fields_by_key(type(section)).get(name)
+    return key_field or _declaration(type(section), name, _get_of(section))[1]
 
 
 def values_of(section: Any) -> dict[str, Any]:
     """Returns the keys of a section that have a value, by their names in the file, including the keys of its kinds."""
-    given = {name: getattr(section, each.name) for name, each in fields_by_key(type(section)).items()}
-    own = {name: value for holder in own_fields(type(section)) for name, value in getattr(section, holder.name)}
-    return {name: value for name, value in (given | own).items() if value is not None}
+    common = {name: getattr(section, key_field.name) for name, key_field in fields_by_key(type(section)).items()}
+    kind_values = {name: value for holder in own_fields(type(section)) for name, value in getattr(section, holder.name)}
+    return {name: value for name, value in (common | kind_values).items() if value is not None}
 
 
-def section_of(cls: type[Section], given: Mapping[str, Any]) -> Section:
+def section_of(cls: type[Section], values: Mapping[str, Any]) -> Section:
     """Returns a section with values by the names of its fields, and of fields that its kinds declare. None is no value."""
-    names = {each.name for each in fields(cls)}  # type: ignore[arg-type]
-    common = {name: value for name, value in given.items() if name in names}
-    rest = {name: value for name, value in given.items() if name not in names and value is not None}
-    own: dict[str, list[tuple[str, Any]]] = {}
+    names = {key_field.name for key_field in fields(cls)}  # type: ignore[arg-type]
+    common = {name: value for name, value in values.items() if name in names}
+    rest = {name: value for name, value in values.items() if name not in names and value is not None}
+    kind_values: dict[str, list[tuple[str, Any]]] = {}
     for field_name, value in rest.items():
         holder, declared = _declaration(cls, field_name, common.get, by_field=True)
         if declared is None:
             raise UnknownKey(field_name, None, f"is not a field of {cls.__name__}, and no kind declares it")
-        own.setdefault(holder, []).append((name_of(declared), value))
-    return cls(**common, **{holder: tuple(sorted(pairs, key=lambda pair: pair[0])) for holder, pairs in own.items()})
+        kind_values.setdefault(holder, []).append((name_of(declared), value))
+    return cls(**common, **{holder: tuple(sorted(pairs, key=lambda pair: pair[0])) for holder, pairs in kind_values.items()})
 
 
-def default_of(each: Any) -> str:
+def default_of(key_field: Any) -> str:
     """Returns the default of a field of a section in Markdown; an empty text if there is none."""
-    if each.metadata["otherwise"] or each.default is None:
-        return str(each.metadata["otherwise"])
-    return f"`{quoted(each.metadata['kind'].write(each.default))}`"
+    if key_field.metadata["otherwise"] or key_field.default is None:
+        return str(key_field.metadata["otherwise"])
+    return f"`{quoted(key_field.metadata['kind'].write(key_field.default))}`"
 
 
 def to_plain(section: Any, cls: type) -> dict[str, Any]:
@@ -468,7 +468,7 @@ def _declaration(cls: type, name: str, get: Get, by_field: bool = False) -> tupl
         choose = holder.metadata["chosen"]
         chosen = choose(get) if choose else ()
         for _, declared in holder.metadata["registry"].keys_by_kind(chosen):
-            found = {each.name: each for each in declared.values()} if by_field else declared
-            if name in found:
-                return holder.name, found[name]
+            by_name = {key_field.name: key_field for key_field in declared.values()} if by_field else declared
+            if name in by_name:
+                return holder.name, by_name[name]
     return "", None

@@ -32,10 +32,10 @@ DAMAGED = (
 def load_arrays(path: Path, guide: str) -> dict[str, npt.NDArray[Any]]:
     """Returns all arrays of an .npz. If it is none, raises AgentError in one line, with `guide` as the remedy."""
     try:
-        with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as found:
-            assert found.zip is not None
-            _require_modest(path, found.zip, os.fstat(file.fileno()).st_size)
-            return {name: found[name] for name in found.files}
+        with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
+            assert archive.zip is not None
+            _require_modest(path, archive.zip, os.fstat(file.fileno()).st_size)
+            return {name: archive[name] for name in archive.files}
     except OSError as error:
         raise AgentError(f"{path}: cannot read the policy: {with_remedy(error)}") from None
     except DAMAGED:

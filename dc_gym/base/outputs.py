@@ -26,12 +26,12 @@ REMEDY = "replace it with --force, or give another --out"
 DIGITS = 16
 
 
-def mark_of(command: str, sources: Iterable[Path | str], place: Path) -> str:
-    """Returns the mark of a file at `place`: the command, and a hash over its inputs.
+def mark_of(command: str, sources: Iterable[Path | str], target: Path) -> str:
+    """Returns the mark of a file at `target`: the command, and a hash over its inputs.
 
-    A source is a path, taken relative to `place`, or a name.
+    A source is a path, taken relative to `target`, or a name.
     """
-    start = os.path.realpath(place.absolute().parent)
+    start = os.path.realpath(target.absolute().parent)
     paths = sorted(
         {source if isinstance(source, str) else os.path.relpath(os.path.realpath(source), start) for source in sources}
     )
@@ -41,32 +41,32 @@ def mark_of(command: str, sources: Iterable[Path | str], place: Path) -> str:
 def is_marked(mark: str) -> Mine:
     """Recognizes a file by its mark."""
 
-    def mine(path: Path) -> bool:
+    def is_own(path: Path) -> bool:
         if not path.is_file() or not path.stat().st_size:
             return False
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return content.find(mark.encode()) >= 0
 
-    return mine
+    return is_own
 
 
-def is_json_of(**told: object) -> Mine:
+def is_json_of(**fields: object) -> Mine:
     """Recognizes a JSON object by some of its values."""
 
-    def mine(path: Path) -> bool:
+    def is_own(path: Path) -> bool:
         try:
-            found = plain_json.read(path) if path.is_file() else None  # a device may have no end
+            content = plain_json.read(path) if path.is_file() else None  # a device may have no end
         except (OSError, ValueError):
             return False
-        return isinstance(found, dict) and all(name in found and found[name] == value for name, value in told.items())
+        return isinstance(content, dict) and all(name in content and content[name] == value for name, value in fields.items())
 
-    return mine
+    return is_own
 
 
 def is_table_of(columns: Sequence[str]) -> Mine:
     """Recognizes a table of comma-separated values by its first line."""
 
-    def mine(path: Path) -> bool:
+    def is_own(path: Path) -> bool:
         try:
             if not path.is_file():
                 return False
@@ -76,24 +76,24 @@ def is_table_of(columns: Sequence[str]) -> Mine:
         except (OSError, UnicodeDecodeError):
             return False
 
-    return mine
+    return is_own
 
 
-def free_place(path: Path, mine: Mine) -> Path:
+def free_place(path: Path, is_own: Mine) -> Path:
     """Returns `path` or, if somebody else's file is there, NAME-2, NAME-3, ...
 
     It serves for files that the user has not named.
     """
     numbers = itertools.count(2)
-    place = path
-    while os.path.lexists(place) and not mine(place):
-        place = path.with_name(f"{path.stem}-{next(numbers)}{path.suffix}")
-    return place
+    candidate = path
+    while os.path.lexists(candidate) and not is_own(candidate):
+        candidate = path.with_name(f"{path.stem}-{next(numbers)}{path.suffix}")
+    return candidate
 
 
-def require_place(path: Path, mine: Mine, *, force: bool = False, remedy: str = REMEDY) -> None:
+def require_place(path: Path, is_own: Mine, *, force: bool = False, remedy: str = REMEDY) -> None:
     """Raises UsageError if a file at `path` would be lost: it is not the command's own, and --force was not given."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give the name of a file")
-    if not force and os.path.lexists(path) and not mine(path):
+    if not force and os.path.lexists(path) and not is_own(path):
         raise UsageError(f"{path} exists, and this command did not make it from the same inputs; {remedy}")

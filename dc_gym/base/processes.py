@@ -31,8 +31,8 @@ class ProcessStat:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             return None
-        own, ended = (sum(map(int, fields[at : at + 2])) / os.sysconf("SC_CLK_TCK") for at in (11, 13))
-        return cls(fields[0], int(fields[1]), own, ended, int(fields[19]))
+        used_s, ended = (sum(map(int, fields[at : at + 2])) / os.sysconf("SC_CLK_TCK") for at in (11, 13))
+        return cls(fields[0], int(fields[1]), used_s, ended, int(fields[19]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,27 +85,27 @@ def tree_cpu_s(pid: int) -> float:
 
 def _children_of_threads(pid: int) -> list[int]:
     """Returns the numbers of the processes that a process' threads started; none of a thread or a process that has ended."""
-    found: list[int] = []
+    pids: list[int] = []
     with contextlib.suppress(OSError):  # the process ends between its name and its threads
         for thread in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError):  # the thread has ended
-                found += map(int, (thread / "children").read_text().split())
-    return found
+                pids += map(int, (thread / "children").read_text().split())
+    return pids
 
 
 def descendants(pid: int) -> list[Process]:
     """Returns the process and all its descendants, except zombies."""
     stats = dict(all_stats())
     below: dict[int, list[int]] = {}
-    for each, stat in stats.items():
-        below.setdefault(stat.parent, []).append(each)
-    found, todo = [], [pid]
+    for number, stat in stats.items():
+        below.setdefault(stat.parent, []).append(number)
+    processes, todo = [], [pid]
     while todo:
-        each = todo.pop()
-        todo += below.get(each, [])
-        if each in stats and stats[each].state != "Z":
-            found.append(Process(each, stats[each].start))
-    return found
+        number = todo.pop()
+        todo += below.get(number, [])
+        if number in stats and stats[number].state != "Z":
+            processes.append(Process(number, stats[number].start))
+    return processes
 
 
 def cpu_s(pid: int) -> float:

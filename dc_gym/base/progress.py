@@ -116,8 +116,8 @@ class Quiet:
 class VirtualOnly(Quiet):
     """Passes on only how far virtual time is, for a run within a phase of another."""
 
-    def __init__(self, shown: Progress) -> None:
-        self._shown = shown
+    def __init__(self, progress: Progress) -> None:
+        self._shown = progress
 
     def virtual(self, now_ns: int, total_ns: int) -> None:
         self._shown.virtual(now_ns, total_ns)
@@ -217,8 +217,8 @@ def choose(quiet: bool, stream: TextIO | None = None) -> Progress:
     stream = sys.stderr if stream is None else stream
     if quiet:
         return Quiet()
-    shown = terminal.console(file=stream)
-    return Bar(shown) if shown.is_terminal and not shown.is_dumb_terminal else Lines(stream)
+    console = terminal.console(file=stream)
+    return Bar(console) if console.is_terminal and not console.is_dumb_terminal else Lines(stream)
 
 
 def _so_far(now_ns: int, total_ns: int) -> str:

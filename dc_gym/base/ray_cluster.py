@@ -79,7 +79,7 @@ def warn_of_open_token() -> None:
 
 def _is_open(path: Path) -> bool:
     """Returns True if every user may read the file."""
-    return bool(path.stat().st_mode & stat.S_IROTH) and all(each.stat().st_mode & stat.S_IXOTH for each in path.parents)
+    return bool(path.stat().st_mode & stat.S_IROTH) and all(folder.stat().st_mode & stat.S_IXOTH for folder in path.parents)
 
 
 def join(address: str, extra: str, start: str = "ray start --head --include-dashboard=false", **options: Any) -> Any:
@@ -135,23 +135,23 @@ def own_sigterm() -> Iterator[None]:
 
     Ray's would abort in C++, with a stack trace and before anything is cleaned up.
     """
-    own = signal.getsignal(signal.SIGTERM)
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         yield
     finally:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, own)
+            signal.signal(signal.SIGTERM, handler)
 
 
 @contextlib.contextmanager
 def hushed() -> Iterator[None]:
     """Silences standard error, also for code outside Python. Ray reports its log level, tokens and each attempt."""
     sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    stderr_fd, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr_fd, 2)
+        os.close(stderr_fd)
         os.close(nowhere)

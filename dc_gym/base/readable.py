@@ -175,12 +175,12 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "") -> str:
 def _largest_below(family: str, value: float) -> Scale:
     """Returns the largest unit of which the value is at least one, or the smallest unit if there is none."""
     units = FAMILIES[family]
-    return Scale(*next((each for each in units if value >= each[0] * (1 - 1e-9)), _base(units) if value == 0 else units[-1]))
+    return Scale(*next((unit for unit in units if value >= unit[0] * (1 - 1e-9)), _base(units) if value == 0 else units[-1]))
 
 
 def _base(units: Sequence[tuple[float, str]]) -> tuple[float, str]:
     """Returns the base unit itself, in which 0 is written, or the only unit where the base unit has no name."""
-    return next((each for each in units if each[0] == 1), units[-1])
+    return next((unit for unit in units if unit[0] == 1), units[-1])
 
 
 def _places(values: Iterable[float], digits: int) -> int:

@@ -61,18 +61,18 @@ def write(path: Path, *tables: Table) -> None:
 
 def read(path: Path, kinds: Sequence[RecordKind]) -> list[Table]:
     """Returns the tables of a file, each of one of these kinds."""
-    data, at, found = path.read_bytes(), 0, []
+    data, at, tables = path.read_bytes(), 0, []
     known = {(kind.magic, kind.version, kind.dtype.itemsize): kind for kind in kinds}
     while at < len(data):
         if len(data) - at < HEADER.itemsize:
             raise ProtocolError(f"{path}: {len(data) - at} bytes at byte {at} are too few for a table; write it again")
         magic, version, size, count = np.frombuffer(data, HEADER, 1, at)[0].item()
         if (kind := known.get((magic, version, size))) is None:
-            what = f"records {magic!r} of version {version} and {size} bytes"
-            raise ProtocolError(f"{path}: {what} at byte {at} are not known; name a record file of this release")
+            label = f"records {magic!r} of version {version} and {size} bytes"
+            raise ProtocolError(f"{path}: {label} at byte {at} are not known; name a record file of this release")
         at += HEADER.itemsize
         if count * size > len(data) - at:
             raise ProtocolError(f"{path}: cut off within {count} records {magic!r}; write it again")
-        found.append(Table(kind, np.frombuffer(data, kind.dtype, count, at)))
+        tables.append(Table(kind, np.frombuffer(data, kind.dtype, count, at)))
         at += count * size + -count * size % ALIGNMENT
-    return found
+    return tables

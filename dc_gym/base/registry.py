@@ -47,28 +47,28 @@ class Entry:
 
     def needs(self) -> tuple[str, ...]:
         """Returns the names of the keys without which it cannot do."""
-        return tuple(name for name, each in self.declared.items() if each.metadata["needed"])
+        return tuple(name for name, key_field in self.declared.items() if key_field.metadata["needed"])
 
     def takes(self) -> tuple[str, ...]:
         """Returns the names of its other keys."""
-        return tuple(name for name, each in self.declared.items() if not each.metadata["needed"])
+        return tuple(name for name, key_field in self.declared.items() if not key_field.metadata["needed"])
 
-    def lacking(self, given: Mapping[str, Any]) -> list[str]:
+    def lacking(self, table: Mapping[str, Any]) -> list[str]:
         """Returns the needed keys that are not given, by their names in the file."""
-        return [name for name in self.needs() if given.get(name) is None]
+        return [name for name in self.needs() if table.get(name) is None]
 
-    def arguments(self, given: Mapping[str, Any], prefix: str) -> tuple[Any, ...]:
+    def arguments(self, table: Mapping[str, Any], prefix: str) -> tuple[Any, ...]:
         """Returns the keys as the function's last argument, or nothing for a kind without keys.
 
-        `given` has values by names in the file, also those that other kinds read. Raises KeyFault if a needed one is missing or a
+        `table` has values by names in the file, also those that other kinds read. Raises KeyFault if a needed one is missing or a
         value is out of bounds.
         """
         if self.keys is None:
             return ()
-        if lacking := self.lacking(given):
-            why = f"is missing: kind {self.name!r} needs it; give {what_to_give(self.declared[lacking[0]])}"
-            raise KeyFault(prefix + lacking[0], None, why)
-        values = {name: given[name] for name in self.declared if given.get(name) is not None}
+        if missing_keys := self.lacking(table):
+            why = f"is missing: kind {self.name!r} needs it; give {what_to_give(self.declared[missing_keys[0]])}"
+            raise KeyFault(prefix + missing_keys[0], None, why)
+        values = {name: table[name] for name in self.declared if table.get(name) is not None}
         for name, value in values.items():
             check_value(prefix + name, value, self.declared[name])
         return (self.keys(**{self.declared[name].name: value for name, value in values.items()}),)
@@ -146,7 +146,7 @@ class Registry(MutableMapping[str, Entry]):
         The kinds in `first` come first: a caller that stops there imports no file of the others.
         """
         for name in sorted(self, key=lambda name: name not in first):
-            yield name, {key: each for key, each in self[name].declared.items() if key not in self._shared}
+            yield name, {key: key_field for key, key_field in self[name].declared.items() if key not in self._shared}
 
     def no_effect(self, kinds: tuple[str, ...]) -> str:
         """Returns why a key that none of these kinds declares is refused."""
@@ -154,40 +154,42 @@ class Registry(MutableMapping[str, Entry]):
 
     def add(self, name: str, call: Callable[..., Any], keys: Any, help: str = "") -> None:
         """Registers a kind. Raises an error if its name is taken, or its function or its keys cannot be used."""
-        what = f"{self.key} {name!r}"
+        label = f"{self.key} {name!r}"
         if name in self and (name in self._entries or getattr(call, "__module__", "") != self._module(name)):
             raise self.error(f"{self.key}: value {name!r} is registered already; choose another name")
         if keys is not None:
-            self._check_keys(what, keys)
-        usercode.check_call(self.error, what, call, *self._arguments, *([] if keys is None else ["keys"]))
+            self._check_keys(label, keys)
+        usercode.check_call(self.error, label, call, *self._arguments, *([] if keys is None else ["keys"]))
         self[name] = Entry(name, call, keys, help)
 
-    def _check_keys(self, what: str, keys: Any) -> None:
+    def _check_keys(self, kind: str, keys: Any) -> None:
         if not (isinstance(keys, type) and is_dataclass(keys)):
-            raise self.error(f"{what}: keys {usercode.shown(keys)} is no dataclass; write @dataclass above the class of the keys")
-        for each in fields(keys):
-            if "kind" not in each.metadata:
-                raise self.error(f"{what}: field {each.name!r} of {keys.__name__} is no key; declare it by key(...)")
-        for name, each in fields_by_key(keys).items():
-            self._check_key(f"{what}: key {name!r}", name, each)
+            raise self.error(f"{kind}: keys {usercode.shown(keys)} is no dataclass; write @dataclass above the class of the keys")
+        for key_field in fields(keys):
+            if "kind" not in key_field.metadata:
+                raise self.error(f"{kind}: field {key_field.name!r} of {keys.__name__} is no key; declare it by key(...)")
+        for name, key_field in fields_by_key(keys).items():
+            self._check_key(f"{kind}: key {name!r}", name, key_field)
 
-    def _check_key(self, what: str, name: str, each: Any) -> None:
-        unit = each.metadata["kind"].unit
+    def _check_key(self, label: str, name: str, field: Any) -> None:
+        unit = field.metadata["kind"].unit
         if re.fullmatch(r"[a-z][a-z0-9_]*", name) is None:
-            raise self.error(f"{what} is no name of a key; use small letters, digits and underscores")
+            raise self.error(f"{label} is no name of a key; use small letters, digits and underscores")
         for section in self._sections:
             if name in fields_by_key(section) and name not in self._shared:
-                raise self.error(f"{what} is one that all kinds have; choose another name")
+                raise self.error(f"{label} is one that all kinds have; choose another name")
             for other in [holder.metadata["registry"] for holder in own_fields(section)]:
                 if other is not self and (taken := [kind for kind, keys in other.keys_by_kind() if name in keys]):
-                    raise self.error(f"{what} belongs to {other.key} {taken[0]!r}; choose another name")
+                    raise self.error(f"{label} belongs to {other.key} {taken[0]!r}; choose another name")
         for kind, keys in self.keys_by_kind() if self._together else ():
-            if name in keys and keys[name].metadata["kind"] is not each.metadata["kind"]:
+            if name in keys and keys[name].metadata["kind"] is not field.metadata["kind"]:
                 form = keys[name].metadata["kind"].example
-                raise self.error(f"{what} is {form} with {self.key} {kind!r}; make it the same, or choose another name")
-        if not each.name.endswith(unit):
-            raise self.error(f"{what}: its field {each.name!r} lacks the unit; call it {name_of(each).removesuffix(unit)}{unit}")
+                raise self.error(f"{label} is {form} with {self.key} {kind!r}; make it the same, or choose another name")
+        if not field.name.endswith(unit):
+            raise self.error(
+                f"{label}: its field {field.name!r} lacks the unit; call it {name_of(field).removesuffix(unit)}{unit}"
+            )
         try:
-            check_value(name, each.default, each)
+            check_value(name, field.default, field)
         except KeyFault as fault:
-            raise self.error(f"{what}: its default {fault.value!r} {fault.why}") from None
+            raise self.error(f"{label}: its default {fault.value!r} {fault.why}") from None

@@ -24,20 +24,20 @@ def command(args: Namespace, *, resume: bool = True) -> str:
     return shlex.join(["dcgym", *args.argv, *([OPTION] if resume and not args.resume else [])])
 
 
-def interrupted(done: str | None, place: Path, again: str) -> str:
+def interrupted(state: str | None, path: Path, again: str) -> str:
     """Returns the message after Ctrl-C.
 
-    `done` names the progress in the checkpoint at `place`, such as "iteration 3"; None means that there is no checkpoint. `again`
+    `state` names the progress in the checkpoint at `path`, such as "iteration 3"; None means that there is no checkpoint. `again`
     is the command.
     """
-    return f"{done} is kept in {place}; go on with: {again}" if done else f"nothing is kept yet; begin again with: {again}"
+    return f"{state} is kept in {path}; go on with: {again}" if state else f"nothing is kept yet; begin again with: {again}"
 
 
-def goes_on(done: str, place: Path) -> str:
+def goes_on(state: str, path: Path) -> str:
     """Returns the message with --resume."""
-    return f"goes on after {done}, from {place}"
+    return f"goes on after {state}, from {path}"
 
 
-def begins(place: Path, when: str) -> str:
+def begins(path: Path, when: str) -> str:
     """Returns the message with --resume if there is no checkpoint. `when` says when checkpoints are written."""
-    return f"{OPTION}: {place} has no checkpoint, so the training begins at zero; one is written {when}, and at Ctrl-C"
+    return f"{OPTION}: {path} has no checkpoint, so the training begins at zero; one is written {when}, and at Ctrl-C"

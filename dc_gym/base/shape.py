@@ -82,8 +82,8 @@ def _holds(value: Any, shape: Any) -> bool:
 
 def _wrong(value: Any, shape: Any, key: str) -> str:
     text = repr(value)
-    shown = text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
-    return f"{key or 'the whole'}: {shown} is not {_named(shape)}"
+    excerpt = text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+    return f"{key or 'the whole'}: {excerpt} is not {_named(shape)}"
 
 
 def _named(shape: Any) -> str:

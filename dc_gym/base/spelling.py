@@ -20,35 +20,35 @@ LEAST_LETTERS = 3
 MOST = 4
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """Returns text such as "feature 'backlogg' is unknown; did you mean backlog?".
 
     Without a similar name it lists all known names.
     """
-    return f"{what} {name!r} is unknown; {hint(name, known)}"
+    return f"{kind} {name!r} is unknown; {hint(name, known)}"
 
 
 def hint(name: str, known: Iterable[str]) -> str:
     """Returns the names that may have been meant, otherwise all."""
     names = list(known)
-    found = near(name, names)
-    return f"did you mean {_either(found)}?" if found else f"one of: {', '.join(names)}"
+    similar = near(name, names)
+    return f"did you mean {_either(similar)}?" if similar else f"one of: {', '.join(names)}"
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
     """Returns the names that may have been meant, the likeliest first; [] if none is similar."""
     names, folded = list(known), _fold(name)
-    if same := [each for each in names if _fold(each) == folded]:
+    if same := [word for word in names if _fold(word) == folded]:
         return same
-    begun = [each for each in names if _fold(each).startswith(folded)] if len(folded) >= LEAST_LETTERS else []
+    begun = [word for word in names if _fold(word).startswith(folded)] if len(folded) >= LEAST_LETTERS else []
     return begun if 0 < len(begun) <= MOST else _alike(folded, names)
 
 
 def _alike(folded: str, names: list[str]) -> list[str]:
-    likeness = {each: SequenceMatcher(None, _fold(each), folded).ratio() for each in names}
+    likeness = {word: SequenceMatcher(None, _fold(word), folded).ratio() for word in names}
     least = max(LIKENESS, max(likeness.values(), default=0.0) - AS_NEAR)
-    found = sorted((each for each in names if likeness[each] >= least), key=lambda each: -likeness[each])
-    return found[:MOST]
+    likeliest = sorted((word for word in names if likeness[word] >= least), key=lambda word: -likeness[word])
+    return likeliest[:MOST]
 
 
 def _fold(name: str) -> str:

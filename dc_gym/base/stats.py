@@ -92,7 +92,7 @@ def paired(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate | None:
     seeds = sorted(a.keys() & b.keys())
     noise = NOISE * max((max(abs(a[seed]), abs(b[seed])) for seed in seeds), default=0.0)
     differences = [b[seed] - a[seed] for seed in seeds]
-    return estimate([each if abs(each) > noise else 0.0 for each in differences])
+    return estimate([difference if abs(difference) > noise else 0.0 for difference in differences])
 
 
 def band(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -24,8 +24,8 @@ def take_over(folder: Path) -> list[str]:
     try:
         for path, folders, files, fd in os.fwalk(folder, follow_symlinks=False):
             at = Path(path)
-            found = os.fstat(fd)
-            _own(fd, found.st_mode & BITS | stat.S_IRWXU)
+            status = os.fstat(fd)
+            _own(fd, status.st_mode & BITS | stat.S_IRWXU)
             for name in sorted([*folders, *files]):
                 at = Path(path, name)
                 if not _taken(name, fd):
@@ -39,18 +39,18 @@ def take_over(folder: Path) -> list[str]:
 
 def _taken(name: str, folder_fd: int) -> bool:
     """Makes a file this process' own, unless it is none. Folders are taken when the walk comes to them."""
-    found = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
-    if stat.S_ISDIR(found.st_mode):
+    status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+    if stat.S_ISDIR(status.st_mode):
         return True
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         return False
     with suppress(PermissionError):  # the user's own file, which the user may not read: it leads nowhere
         fd = os.open(name, OPEN, dir_fd=folder_fd)
         try:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:  # another took its place just now
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:  # another took its place just now
                 return False
-            _own(fd, found.st_mode & BITS)
+            _own(fd, status.st_mode & BITS)
         finally:
             os.close(fd)
     return True

@@ -25,10 +25,10 @@ class Tally:
 
     def add(self, keys: npt.NDArray[np.integer], values: npt.NDArray[np.generic] | None = None) -> None:
         """Counts these keys, with one value each."""
-        found, places, counts = np.unique(keys.astype(np.int64), return_inverse=True, return_counts=True)
-        sums = np.zeros(len(found)) if values is None else _sums(places, values, len(found))
-        self._pending.append((found, counts.astype(np.int64), sums))
-        self._pending_keys += len(found)
+        distinct, places, counts = np.unique(keys.astype(np.int64), return_inverse=True, return_counts=True)
+        sums = np.zeros(len(distinct)) if values is None else _sums(places, values, len(distinct))
+        self._pending.append((distinct, counts.astype(np.int64), sums))
+        self._pending_keys += len(distinct)
         if self._pending_keys > max(PENDING_KEYS, len(self._keys)):
             self._merge()
 
@@ -53,9 +53,9 @@ def _sums(places: npt.NDArray[np.integer], values: npt.NDArray[np.generic], keys
 def percentile(values: npt.NDArray[np.generic], counts: Ints, percent: float) -> float:
     """Returns numpy.percentile(numpy.repeat(values, counts), percent), to the bit, for values in ascending order."""
     upto = np.cumsum(counts)
-    place = (int(upto[-1]) - 1) * (percent / 100)
-    low = int(place)
+    position = (int(upto[-1]) - 1) * (percent / 100)
+    low = int(position)
     rows = np.searchsorted(upto, [low, min(low + 1, int(upto[-1]) - 1)], side="right")
     below, above = values.astype(np.float64)[rows]
-    share, step = place - low, above - below
+    share, step = position - low, above - below
     return float(above - step * (1 - share) if share >= 0.5 else below + step * share)

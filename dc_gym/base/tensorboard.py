@@ -22,12 +22,12 @@ MASK_DELTA = 0xA282EAD8
 
 
 def _table() -> tuple[int, ...]:
-    found = []
-    for each in range(256):
+    table = []
+    for crc in range(256):
         for _ in range(8):
-            each = each >> 1 ^ POLYNOMIAL * (each & 1)
-        found.append(each)
-    return tuple(found)
+            crc = crc >> 1 ^ POLYNOMIAL * (crc & 1)
+        table.append(crc)
+    return tuple(table)
 
 
 TABLE = _table()
@@ -53,11 +53,11 @@ def record(data: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*encoded, value])
 
 
 def _bytes(field: int, data: bytes) -> bytes:

@@ -65,6 +65,6 @@ def _name_of(stream: IO[str]) -> str:
     return STANDARD_OUTPUT if stream is sys.stdout else str(getattr(stream, "name", "a stream"))
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -111,13 +111,13 @@ def remember(items: Iterable[Item]) -> str | None:
     Returns None or, the first time in this process, a line with the reason why it cannot. The caller goes on without the list.
     """
     global _note_shown
-    wanted = missing(items)
-    if not wanted:
+    new_items = missing(items)
+    if not new_items:
         return None
     try:
         _make_folder()
         with _opened(os.O_RDWR | os.O_CREAT | os.O_APPEND) as fd:
-            _add(fd, wanted)
+            _add(fd, new_items)
     except (_NoList, OSError) as error:
         first, _note_shown = not _note_shown, True
         note = f"{list_path()} cannot keep what you ran: {_words(error)}; its code runs again only with --trust"
@@ -125,12 +125,12 @@ def remember(items: Iterable[Item]) -> str | None:
     return None
 
 
-def _add(fd: int, wanted: list[Item]) -> None:
+def _add(fd: int, items: list[Item]) -> None:
     """Appends the missing items, in one write. Another process that adds its own waits meanwhile, but not for ever."""
     folder_lock.within(folder_lock.PATIENCE_S, fd, fcntl.LOCK_EX)
     content = _end_of(fd)
     listed = _keys(content)
-    lines = [item.line() for item in wanted if (item.sha256, item.kind) not in listed]
+    lines = [item.line() for item in items if (item.sha256, item.kind) not in listed]
     if lines:
         is_whole = not content or content.endswith(b"\n")  # a full disk may have cut the last line short
         added = ("" if is_whole else "\n").encode() + "".join(lines).encode()

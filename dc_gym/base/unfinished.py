@@ -43,16 +43,16 @@ def require_same(work: Path, fd: int) -> None:
 
 def is_left_over(path: Path) -> bool:
     """Returns True for a file that a process was writing when it was killed."""
-    with _left_over(path) as found:
-        return found
+    with _left_over(path) as left_over:
+        return left_over
 
 
 def remove_left_over(path: Path) -> bool:
     """Removes an unfinished file, and returns whether it was one."""
-    with _left_over(path) as found:
-        if found:
+    with _left_over(path) as left_over:
+        if left_over:
             path.unlink(missing_ok=True)
-        return found
+        return left_over
 
 
 def _create(path: Path) -> tuple[Path, int]:

@@ -118,12 +118,12 @@ def parse_range(text: str, most: int) -> range | None:
 
 def parse_share(value: object, parts: int, field: str = "share") -> int:
     """Returns a share such as 0.001 or '0.1%' as a number of `parts`."""
-    found = re.fullmatch(_NUMBER + " ?%", value) if isinstance(value, str) else None
-    if found is None and (isinstance(value, bool) or not isinstance(value, int | float)):
+    match = re.fullmatch(_NUMBER + " ?%", value) if isinstance(value, str) else None
+    if match is None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise SpecError(f"{field}: value {value!r} is not a share; write it like '0.1%' or 0.001")
     if isinstance(value, float) and not math.isfinite(value):
         raise SpecError(f"{field}: value {value!r} is not a share; write it like '0.1%' or 0.001")
-    share = Fraction(found[1]) / 100 if found else Fraction(str(value))
+    share = Fraction(match[1]) / 100 if match else Fraction(str(value))
     if (share * parts).denominator != 1:
         raise TooFine(field, value, f"is too fine: shares are multiples of {format_share(1, parts)} (one in {parts:,}); round it")
     return int(share * parts)
@@ -141,13 +141,13 @@ def format_fraction(value: Fraction) -> str:
 
 def _parse(text: object, field: str, units: dict[str, int], example: str) -> int:
     """Returns the quantity in base units."""
-    found = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
-    unit = _unit(found[2], units) if found else None
-    if found is None or unit is None:
-        if found and (slip := _meant(found[1], found[2], units)):
+    match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
+    unit = _unit(match[2], units) if match else None
+    if match is None or unit is None:
+        if match and (slip := _meant(match[1], match[2], units)):
             raise Misspelt(field, text, slip)
         raise NoQuantity(field, text, f"is not a number with a unit ({', '.join(units)}); write it like '{example}'")
-    value = Fraction(found[1]) * units[unit]
+    value = Fraction(match[1]) * units[unit]
     base = next(iter(units))
     if value.denominator != 1:
         raise TooFine(field, text, f"is not a whole number of {base}; round it")

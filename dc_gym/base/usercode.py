@@ -100,9 +100,9 @@ def find_module(name: str, folder: Path | None = None) -> ModuleType:
             _names.update(str(folder / file) for file in (f"{parts[0]}.py", f"{parts[0]}/__init__.py"))
             import_from(folder, parts[0])
         for count in range(1, len(parts) + 1):  # looking for a module imports the packages above it
-            found = importlib.util.find_spec(".".join(parts[:count]))
-            if found is not None and found.origin:
-                _names.add(found.origin)
+            module_spec = importlib.util.find_spec(".".join(parts[:count]))
+            if module_spec is not None and module_spec.origin:
+                _names.add(module_spec.origin)
         return importlib.import_module(name)
 
 
@@ -124,8 +124,8 @@ def blamed() -> Iterator[None]:
     except (Exception, SystemExit) as error:
         if isinstance(error, TestbedError):
             _add_place(error)
-        elif (told := in_words(error)) is not None:
-            raise told from error
+        elif (user_error := in_words(error)) is not None:
+            raise user_error from error
         raise
 
 
@@ -134,22 +134,22 @@ def in_words(error: BaseException) -> SpecError | None:
 
     Returns None if none of them came from the user's files.
     """
-    for each in chain(error):
-        place = _place(each)
-        if place is not None:
-            return SpecError(f"{place}: {_what(each)}")
+    for exception in chain(error):
+        location = _place(exception)
+        if location is not None:
+            return SpecError(f"{location}: {_what(exception)}")
     return None
 
 
 def in_words_of(text: str) -> SpecError | None:
     """Does the same for the text that Python printed of an exception in another process, with the first cause."""
-    place = None
+    location = None
     for line in text.splitlines():
-        found = re.match(r' *File "(.+)", line ([0-9]+)', line)
-        if found:
-            place = f"{found[1]}:{found[2]}" if found[1] in _names else place
-        elif place is not None and line and not line[0].isspace():
-            return SpecError(f"{place}: {line}")
+        match = re.match(r' *File "(.+)", line ([0-9]+)', line)
+        if match:
+            location = f"{match[1]}:{match[2]}" if match[1] in _names else location
+        elif location is not None and line and not line[0].isspace():
+            return SpecError(f"{location}: {line}")
     return None
 
 
@@ -162,7 +162,7 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def check_call(error: type[TestbedError], what: str, function: Any, *arguments: str, named: Iterable[str] = ()) -> None:
+def check_call(error: type[TestbedError], label: str, function: Any, *arguments: str, named: Iterable[str] = ()) -> None:
     """Raises the error unless a function that a plug-in registers takes these arguments, by position and by name."""
     try:
         inspect.signature(function).bind(*arguments, **dict.fromkeys(named))
@@ -170,13 +170,13 @@ def check_call(error: type[TestbedError], what: str, function: Any, *arguments: 
         return
     except TypeError as fault:
         call = ", ".join((*arguments, *(f"{name}=..." for name in named)))
-        raise error(f"{what}: cannot be called with ({call}): {fault}; give a function that takes these") from None
+        raise error(f"{label}: cannot be called with ({call}): {fault}; give a function that takes these") from None
 
 
-def check_tuple(error: type[TestbedError], what: str, names: object) -> None:
+def check_tuple(error: type[TestbedError], label: str, names: object) -> None:
     """Raises the error if a plug-in gives a single name in place of a tuple."""
     if isinstance(names, str):
-        raise error(f"{what} {names!r} is no tuple; write ({names!r},)")
+        raise error(f"{label} {names!r} is no tuple; write ({names!r},)")
 
 
 def shown(value: Any) -> str:
@@ -210,12 +210,12 @@ def keep(files: Iterable[Path], folder: Path) -> list[dict[str, Any]]:
 
 def place_of(error: BaseException) -> str | None:
     """Returns FILE:LINE in FUNCTION of the innermost frame of the user's files in an exception's traceback."""
-    place, trace = None, error.__traceback__
+    location, trace = None, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename in _names:
-            place = _words(trace.tb_frame, trace.tb_lineno)
+            location = _words(trace.tb_frame, trace.tb_lineno)
         trace = trace.tb_next
-    return place
+    return location
 
 
 def _words(frame: FrameType, line: int) -> str:
@@ -235,23 +235,23 @@ def _look_for_ever(thread: int | None) -> None:
     since_s, is_told = 0.0, False
     while True:
         time.sleep(LOOK_S)
-        outer, place = _call_of_user(sys._current_frames().get(thread or 0))
+        outer, location = _call_of_user(sys._current_frames().get(thread or 0))
         if outer is None or outer is not call:
             call, since_s, is_told = outer, time.monotonic(), False
         elif not is_told and time.monotonic() > since_s + PATIENCE_S:
             is_told = True
-            say(f"dcgym: {place} has not returned for {PATIENCE_S:g} s; Ctrl-C ends it", file=sys.stderr, flush=True)
+            say(f"dcgym: {location} has not returned for {PATIENCE_S:g} s; Ctrl-C ends it", file=sys.stderr, flush=True)
         del outer  # a frame keeps all objects of its function
 
 
 def _call_of_user(frame: FrameType | None) -> tuple[FrameType | None, str]:
     """Returns the outermost frame of the user's files on a stack, and words for the place of the innermost."""
-    outer, place = None, ""
+    outer, location = None, ""
     while frame is not None:
         if frame.f_code.co_filename in _names:
-            outer, place = frame, place or _words(frame, frame.f_lineno)
+            outer, location = frame, location or _words(frame, frame.f_lineno)
         frame = frame.f_back
-    return outer, place
+    return outer, location
 
 
 def _place(error: BaseException) -> str | None:
@@ -262,13 +262,13 @@ def _place(error: BaseException) -> str | None:
 
 
 def _frame(error: BaseException) -> str | None:
-    place, frame = None, error.__traceback__
+    location, frame = None, error.__traceback__
     while frame is not None:
         name = frame.tb_frame.f_code.co_filename
         if name in _names:
-            place = f"{name}:{frame.tb_lineno}"
+            location = f"{name}:{frame.tb_lineno}"
         frame = frame.tb_next
-    return place
+    return location
 
 
 def _what(error: BaseException) -> str:
@@ -281,6 +281,6 @@ def _what(error: BaseException) -> str:
 
 def _add_place(error: TestbedError) -> None:
     """Adds the place to an error of dc-gym that was raised because of a user's file."""
-    place = _frame(error)
-    if place is not None and type(error).__init__ is Exception.__init__ and not str(error).startswith(place.rpartition(":")[0]):
-        error.args = (f"{place}: {error}",)
+    where = _frame(error)
+    if where is not None and type(error).__init__ is Exception.__init__ and not str(error).startswith(where.rpartition(":")[0]):
+        error.args = (f"{where}: {error}",)

@@ -39,20 +39,20 @@ class WarmProcess:
     async def start(cls, more: Sequence[str] = ()) -> WarmProcess:
         """Starts it. Requests may come at once; they wait until it has imported everything, `more` modules included."""
         with unshared() as keep:
-            ours, theirs = map(keep, socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            own_end, child_end = map(keep, socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         try:
             process = await asyncio.create_subprocess_exec(
-                *python("-m", MODULE, str(os.getpid()), str(theirs.fileno()), *more),
+                *python("-m", MODULE, str(os.getpid()), str(child_end.fileno()), *more),
                 stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),), start_new_session=True,
+                pass_fds=(child_end.fileno(),), start_new_session=True,
             )  # fmt: skip
         except OSError:
-            ours.close()
+            own_end.close()
             raise
         finally:
-            theirs.close()
-        ours.setblocking(False)
-        return cls(process, ours)
+            child_end.close()
+        own_end.setblocking(False)
+        return cls(process, own_end)
 
     async def run(self, argv: Sequence[str]) -> WarmRun:
         """Returns the process of `dcgym` with these words. Raises OSError if it cannot be asked for one."""
@@ -60,15 +60,15 @@ class WarmProcess:
         request = json.dumps({"number": number, "argv": argv}).encode()
         if len(request) > LONGEST_REQUEST:
             raise OSError("the request is too long")
-        errors, theirs = os.pipe()
+        errors, write_end = os.pipe()
         try:
-            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [theirs]))]
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [write_end]))]
             self._requests.sendmsg([request], rights)
         except OSError:
             os.close(errors)
             raise
         finally:
-            os.close(theirs)
+            os.close(write_end)
         ended = self._ends[number] = self._loop.create_future()
         if not self.lives:  # it has ended just now
             self._hear_no_more()

@@ -14,21 +14,21 @@ def seeds(text: str) -> list[int]:
     """Parses 1..5 or 1,2,3 into distinct numbers that are not negative."""
     first, dots, last = text.partition("..")
     if dots and first.isdecimal() and last.isdecimal() and int(last) - int(first) < MOST_SEEDS:
-        found = list(range(int(first), int(last) + 1))
+        numbers = list(range(int(first), int(last) + 1))
     else:
         parts = [part.strip() for part in text.split(",")]
-        found = [int(part) for part in parts] if all(part.isdecimal() for part in parts) else []
-    if not found or len(set(found)) != len(found):
+        numbers = [int(part) for part in parts] if all(part.isdecimal() for part in parts) else []
+    if not numbers or len(set(numbers)) != len(numbers):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of different seeds; write it like 1..5 or 1,2,3")
-    return found
+    return numbers
 
 
 def names(text: str) -> list[str]:
     """Parses a,b into names that occur once each."""
-    found = [part.strip() for part in text.split(",")]
-    if not all(found) or len(set(found)) != len(found):
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts) or len(set(parts)) != len(parts):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of different names; write it like a,b")
-    return found
+    return parts
 
 
 def size(text: str) -> int:
@@ -59,9 +59,9 @@ def lab(text: str) -> str:
 
 def seconds(text: str) -> float:
     try:
-        found = float(text)
+        duration_s = float(text)
     except ValueError:
-        found = 0.0
-    if not 0.01 <= found <= 3600:
+        duration_s = 0.0
+    if not 0.01 <= duration_s <= 3600:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds; give 0.01 to 3600")
-    return found
+    return duration_s

@@ -54,8 +54,8 @@ def _folders(args: Namespace) -> Iterator[str]:
 def _files(args: Namespace) -> Iterator[str]:
     """Removes single files that were being written."""
     for folder in args.folders:
-        for place in (folder, *_search(folder, DEPTH)):
-            for path in sorted(place.glob(f"*{PARTIAL}")):
+        for directory in (folder, *_search(folder, DEPTH)):
+            for path in sorted(directory.glob(f"*{PARTIAL}")):
                 if remove_left_over(path):
                     yield f"removed {path}"
 

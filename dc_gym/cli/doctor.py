@@ -211,11 +211,11 @@ def _lab() -> Iterator[Finding]:
             env=inside("/tmp"),
             watchdog_s=20.0,
         )
-        said: list[str] = []
-        with Lab(config, said.append) as lab:
+        log_lines: list[str] = []
+        with Lab(config, log_lines.append) as lab:
             ended = lab.wait()
     words = f"booted, imported its Python, slept a virtual second, ended with status {ended.status}"
-    yield Finding("lab", ended.status == 0, words, "" if ended.status == 0 else " / ".join(said[-3:]))
+    yield Finding("lab", ended.status == 0, words, "" if ended.status == 0 else " / ".join(log_lines[-3:]))
 
 
 def _host() -> Iterator[Finding]:
@@ -223,8 +223,8 @@ def _host() -> Iterator[Finding]:
     name = "host ground"
     if os.geteuid() != 0:
         yield Finding(name, False, "not tried", "it needs root: sudo dcgym doctor; or use `dcgym vm`", fatal=False)
-    elif lacking := needs.missing(needs.MODULES):
-        words = f"kernel {platform.release()} has no {', '.join(lacking)}"
+    elif missing_modules := needs.missing(needs.MODULES):
+        words = f"kernel {platform.release()} has no {', '.join(missing_modules)}"
         yield Finding(name, False, words, needs.remedy(), fatal=False)
     else:
         yield Finding(name, True, f"kernel {platform.release()} has all its modules")

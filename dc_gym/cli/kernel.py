@@ -18,8 +18,8 @@ from dc_gym.kernel.cache import cache_dir
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
     make = commands.add_parser("build", help="build the lab kernel and keep it in the cache")
-    which = make.add_mutually_exclusive_group()
-    _add_source(which)
+    source_group = make.add_mutually_exclusive_group()
+    _add_source(source_group)
     make.add_argument("--jobs", type=_positive, metavar="N", help="parallel jobs of make (default: one a CPU)")
     make.add_argument("--keep-source", action="store_true", help="keep the patched source tree beside the kernel")
     make.add_argument("--force", action="store_true", help="build even if the cache has this kernel")

@@ -41,11 +41,11 @@ def main(args: Namespace) -> int:
         for name in (args.what,) if args.what else GROUPS:
             say("\n".join([f"{name}:", *(f"  {line}" for line in GROUPS[name]())]))
         return 0
-    found = [show for known, show in SHOWN if args.what in known()]
-    for number, show in enumerate(found):
+    printers = [show for known, show in SHOWN if args.what in known()]
+    for number, show in enumerate(printers):
         say(end="\n" if number else "")  # a workload and a marking may have the same name
         show(args.what)
-    if not found:
+    if not printers:
         _show_section(args.what)
     return 0
 
@@ -78,7 +78,7 @@ def _qdiscs() -> list[str]:
 
 def _controllers() -> list[str]:
     known = [controllers.find(name) for name in controllers.names()]
-    return [f"{each.name:14} {each.label}{', reads ECN' if each.ecn else ''}" for each in known if each]
+    return [f"{entry.name:14} {entry.label}{', reads ECN' if entry.ecn else ''}" for entry in known if entry]
 
 
 def _actuators() -> list[str]:
@@ -90,11 +90,11 @@ def _policies() -> list[str]:
 
 
 def _features() -> list[str]:
-    return [f"{name:14} {told}" for name, told in _known_features().items()]
+    return [f"{name:14} {description}" for name, description in _known_features().items()]
 
 
 def _rewards() -> list[str]:
-    return [f"{name:16} {told}" for name, told in _known_rewards().items()]
+    return [f"{name:16} {description}" for name, description in _known_rewards().items()]
 
 
 def _known_policies() -> Mapping[str, Entry]:
@@ -109,27 +109,27 @@ def _known_features() -> dict[str, str]:
     from dc_gym.run.agent import observation
     from dc_gym.run.agent.scene import RATE
 
-    found = {
-        each.name: f"{each.kind}{' or class' * each.classes}, {each.low:g}..{each.high:g}: {each.formula}"
-        for each in observation.features()
+    texts = {
+        feature.name: f"{feature.kind}{' or class' * feature.classes}, {feature.low:g}..{feature.high:g}: {feature.formula}"
+        for feature in observation.features()
     }
     for name in actuators.names():
         for quantity in _actuator(name).quantities:
-            if quantity.name not in (*found, RATE):
-                found[quantity.name] = f"port, 0..1: what is in force of actuator {name} over its upper bound: {quantity.help}"
-    return found
+            if quantity.name not in (*texts, RATE):
+                texts[quantity.name] = f"port, 0..1: what is in force of actuator {name} over its upper bound: {quantity.help}"
+    return texts
 
 
 def _known_rewards() -> dict[str, str]:
     from dc_gym.run.agent import reward
 
-    return {each.name: f"{'cost: ' if each.cost else ''}{each.formula}" for each in reward.rewards()}
+    return {entry.name: f"{'cost: ' if entry.cost else ''}{entry.formula}" for entry in reward.rewards()}
 
 
 def _actuator(name: str) -> actuators.Actuator:
-    found = actuators.find(name)
-    assert found is not None, "one of KINDS"
-    return found
+    actuator = actuators.find(name)
+    assert actuator is not None, "one of KINDS"
+    return actuator
 
 
 def _distributions() -> list[str]:
@@ -159,7 +159,7 @@ def _show_workload(name: str) -> None:
     entry = KINDS[name]
     say(f"workload.kind = {name!r}: {plain(told_of(entry.call))}\n")
     _print_keys(
-        "workload", entry.declared | {name: each for name, each in WORKLOAD.items() if name not in ("kind", *entry.declared)}
+        "workload", entry.declared | {name: field for name, field in WORKLOAD.items() if name not in ("kind", *entry.declared)}
     )
 
 
@@ -173,7 +173,7 @@ def _show_topology(name: str) -> None:
     else:
         say(f"topology.preset = {_preset_line(name, params)}\nfrom: {plain(presets.ORIGINS.get(name, ''))}\n")
     marks = marking.KINDS[marking.resolve(None if params is None else params.marking, ecn=True)]
-    rest = {name: each for name, each in TOPOLOGY.items() if name not in ("preset", "kind")}
+    rest = {name: field for name, field in TOPOLOGY.items() if name not in ("preset", "kind")}
     _print_keys("topology", entry.declared | rest | marks.declared, {} if params is None else _set_by(params))
 
 
@@ -200,24 +200,24 @@ def _show_controller(name: str) -> None:
 
     A TCP has one key. A NIC's algorithm describes its parameters itself, and has [nic].
     """
-    found = controllers.find(name)
-    assert found is not None, "one of names()"
-    if found.nic:
+    controller = controllers.find(name)
+    assert controller is not None, "one of names()"
+    if controller.nic:
         from dc_gym.cli import nic
 
         nic.main(Namespace(action="show", name=name, preset="", line=None, json=False))
         say("\nset by nic.parameters.NAME; and")
         _print_keys("nic", _keys_of("nic"))
         return
-    say(f"controller.name = {name!r}: {found.label}{', reads ECN' if found.ecn else ''}\n")
+    say(f"controller.name = {name!r}: {controller.label}{', reads ECN' if controller.ecn else ''}\n")
     _print_keys("controller", _keys_of("controller"))
 
 
 def _show_actuator(name: str) -> None:
     """Prints the values that an actuator sets, and its keys."""
-    found = _actuator(name)
-    say(f"agent.actuators = {name!r}: {plain(found.help)}; ground {' or '.join(found.grounds)}\n")
-    for quantity in found.quantities:
+    actuator = _actuator(name)
+    say(f"agent.actuators = {name!r}: {plain(actuator.help)}; ground {' or '.join(actuator.grounds)}\n")
+    for quantity in actuator.quantities:
         say(f"{quantity.name}, {quantity.unit}: {plain(quantity.help)}")
     say()
     _print_keys("agent", {"actuators": AGENT["actuators"]} | actuators.KINDS[name].declared)
@@ -241,7 +241,7 @@ def _show_section(name: str) -> None:
     from dc_gym.spec.experiment import SECTIONS
 
     if name not in SECTIONS or not name:
-        known = [each for named, _ in SHOWN for each in named()]
+        known = [known_name for named, _ in SHOWN for known_name in named()]
         names = (*GROUPS, *known, *filter(None, SECTIONS))
         raise UsageError(unknown("name", name, dict.fromkeys(names)))
     say(f"{first_line(SECTIONS[name])}\n")
@@ -254,7 +254,7 @@ def _show_file(name: str) -> None:
     from dc_gym.results.folder import CONTENTS
 
     say(f"{name}: {plain(CONTENTS[name])}\n")
-    rows = ((key, plain(told)) for key, told in columns_of(name))
+    rows = ((key, plain(meaning)) for key, meaning in columns_of(name))
     say(columns([("column" if name.endswith("parquet") else "key", "what it is"), *rows]))
 
 
@@ -302,18 +302,18 @@ def _print_keys(section: str, keys: Mapping[str, Any], values: Mapping[str, str]
     """Prints a line for each key: how it is written, its value if `values` has one, otherwise its default, and its meaning."""
     from dc_gym.base.readable import columns
 
-    given, rows = values or {}, []
-    for name, each in keys.items():
+    set_values, rows = values or {}, []
+    for name, field in keys.items():
         key = f"{section}.{name}"
-        default = default_of(each) or ("needed" if each.metadata["needed"] else "")
-        rows.append((key, _written(each), given.get(key, plain(default)), plain(each.metadata["help"])))
-    say(columns([("key", "written as", "value or default" if given else "default", "what it is"), *rows]))
+        default = default_of(field) or ("needed" if field.metadata["needed"] else "")
+        rows.append((key, _written(field), set_values.get(key, plain(default)), plain(field.metadata["help"])))
+    say(columns([("key", "written as", "value or default" if set_values else "default", "what it is"), *rows]))
 
 
-def _written(each: Any) -> str:
+def _written(field: Any) -> str:
     """Returns how a key is written in the file: its few names, otherwise an example with its unit, and the bounds."""
-    kind, low, high = (each.metadata[name] for name in ("kind", "low", "high"))
-    names = list(each.metadata["names"]()) if each.metadata["names"] else []
+    kind, low, high = (field.metadata[name] for name in ("kind", "low", "high"))
+    names = list(field.metadata["names"]()) if field.metadata["names"] else []
     if names:
         return " | ".join(names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES - 1], "..."])
     bounds = [f"at least {kind.write(low)}"] if low not in (None, 0, 1) else []
@@ -325,11 +325,11 @@ def meanings() -> dict[str, tuple[str, str]]:
     """Returns default and meaning of every key, as plain text."""
     from dc_gym.spec.experiment import SECTIONS
 
-    found = {}
+    texts = {}
     for section in SECTIONS:
-        for name, each in _keys_of(section).items():
-            found[f"{section}.{name}" if section else name] = (plain(default_of(each)), plain(each.metadata["help"]))
-    return found
+        for name, field in _keys_of(section).items():
+            texts[f"{section}.{name}" if section else name] = (plain(default_of(field)), plain(field.metadata["help"]))
+    return texts
 
 
 def plain(text: str) -> str:
@@ -337,10 +337,10 @@ def plain(text: str) -> str:
     return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "").strip() or "-"
 
 
-def told_of(made: Any) -> str:
+def told_of(definition: Any) -> str:
     """Returns the docstring of a class or a function in one line."""
-    return " ".join((inspect.getdoc(made) or "").split())
+    return " ".join((inspect.getdoc(definition) or "").split())
 
 
-def first_line(made: Callable[..., object]) -> str:
-    return plain((made.__doc__ or "").strip().partition("\n")[0])
+def first_line(definition: Callable[..., object]) -> str:
+    return plain((definition.__doc__ or "").strip().partition("\n")[0])

@@ -74,13 +74,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except (Exception, SystemExit) as error:
         _reraise_if_asked()
-        if (told := _in_words(error)) is None:
+        if (failure := _in_words(error)) is None:
             raise
         try:
             sys.stdout.flush()
         except OSError:
             _discard_output()
-        return _fail(*told)
+        return _fail(*failure)
     return code
 
 
@@ -103,8 +103,8 @@ def _how_interrupted(error: KeyboardInterrupt) -> str:
         if trace.tb_frame.f_code.co_filename.endswith("numpy/__init__.py"):
             return f"interrupted while numpy was loaded; if nobody pressed Ctrl-C: {process_room.refused()}"
         trace = trace.tb_next
-    place = usercode.place_of(error)
-    return f"interrupted in {place}" if place else "interrupted"
+    location = usercode.place_of(error)
+    return f"interrupted in {location}" if location else "interrupted"
 
 
 def _in_words(error: BaseException) -> tuple[str, int] | None:
@@ -113,8 +113,8 @@ def _in_words(error: BaseException) -> tuple[str, int] | None:
         return str(error), error.exit_code
     if process_room.is_refusal(error):
         return process_room.refused(), UsageError.exit_code
-    if (own := usercode.in_words(error)) is not None:
-        return str(own), own.exit_code
+    if (user_error := usercode.in_words(error)) is not None:
+        return str(user_error), user_error.exit_code
     if isinstance(error, ImportError) and (library := _missing_library(error)) is not None:
         remedy = "install the distribution's package that has it" + (" (libstdc++6)" if library.startswith("libstdc++") else "")
         return f"this machine lacks the library {library}, which a Python package loads: {remedy}", UsageError.exit_code
@@ -132,8 +132,8 @@ def _told(error: OSError) -> str:
 
 def _missing_library(error: ImportError) -> str | None:
     """Returns the missing shared library that kept a package from being imported, or None if the error has another cause."""
-    found = re.search(r"(\S+\.so\S*): cannot open shared object file", f"{error} {error.__cause__}")
-    return found[1] if found else None
+    match = re.search(r"(\S+\.so\S*): cannot open shared object file", f"{error} {error.__cause__}")
+    return match[1] if match else None
 
 
 def _dispatch(args: Namespace) -> int:

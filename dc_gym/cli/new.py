@@ -73,14 +73,14 @@ class Question:
 
     def parsed(self, answer: str) -> Any:
         """Returns the answer's value. Raises UsageError that names the answer and the choices."""
-        found = [part.strip() for part in answer.split(",")] if self.several else [answer]
-        for name in found:
+        choices = [part.strip() for part in answer.split(",")] if self.several else [answer]
+        for name in choices:
             if name in presets.PRESETS and self.topic == "network" and name not in NETWORKS:
-                told = f"--network: {name!r} has more than {MOST_HOSTS} hosts, too many for a first run"
-                raise UsageError(f"{told}; take one of: {', '.join(NETWORKS)}; and change topology.preset later")
+                reason = f"--network: {name!r} has more than {MOST_HOSTS} hosts, too many for a first run"
+                raise UsageError(f"{reason}; take one of: {', '.join(NETWORKS)}; and change topology.preset later")
             if name not in self.names():
                 raise UsageError(f"--{self.topic}: {unknown(self.topic.removesuffix('s'), name, self.names())}")
-        return tuple(dict.fromkeys(found)) if self.several else answer
+        return tuple(dict.fromkeys(choices)) if self.several else answer
 
     def lines(self) -> list[str]:
         """Returns a line for each choice, as `dcgym list` shows it."""
@@ -100,11 +100,11 @@ def main(args: Namespace) -> int:
     _require_free(path, args.force)
     answers = Answers()
     for question in QUESTIONS:
-        given = getattr(args, question.topic)
-        if given is None and sys.stdin.isatty() and sys.stdout.isatty():
+        option = getattr(args, question.topic)
+        if option is None and sys.stdin.isatty() and sys.stdout.isatty():
             answers = _asked(question, answers, path)
-        elif given is not None:
-            answers = replace(answers, **{question.topic: question.parsed(given)})
+        elif option is not None:
+            answers = replace(answers, **{question.topic: question.parsed(option)})
     text = text_of(answers, path)
     _check(text, answers, path)
     path.write_text(text, encoding="utf-8")
@@ -124,14 +124,14 @@ def _require_free(path: Path, force: bool) -> None:
 def _asked(question: Question, before: Answers, path: Path) -> Answers:
     """Asks until an answer fits the network and the traffic, and returns the answers with it."""
     default = getattr(before, question.topic)
-    shown = ",".join(default) if question.several else default
+    default_text = ",".join(default) if question.several else default
     say("\n".join([question.text, *(f"  {line}" for line in question.lines())]))
     while True:
         try:
-            answer = input(f"{question.topic} [{shown}]: ").strip() or shown
+            answer = input(f"{question.topic} [{default_text}]: ").strip() or default_text
         except EOFError:
             say()
-            options = ", ".join(f"--{each.topic}" for each in QUESTIONS)
+            options = ", ".join(f"--{other.topic}" for other in QUESTIONS)
             raise UsageError(f"{path} was not written: the input ended; answer the questions, or give {options}") from None
         try:
             answers = replace(before, **{question.topic: question.parsed(answer)})
@@ -209,10 +209,10 @@ def _meaning(section: str, name: str, answers: Answers) -> str:
     """Returns the meaning of a key, from its declaration."""
     declared = KINDS[answers.traffic].declared.get(name) if section == "workload" else None
     field = declared or field_of_key(f"{section}.{name}" if section else name)
-    told = plain(field.metadata["help"])
+    text = plain(field.metadata["help"])
     if (section, name) == ("workload", "kind"):
-        told += f". {answers.traffic}: {first_line(KINDS[answers.traffic].call)}"
-    return told
+        text += f". {answers.traffic}: {first_line(KINDS[answers.traffic].call)}"
+    return text
 
 
 def _comment(text: str) -> list[str]:

@@ -44,12 +44,12 @@ def _list(args: argparse.Namespace) -> int:
         rows = [algorithms.load(name, folder) for name in algorithms.names()]
     if args.json:
         keys = ("name", "help", "events", "state_words", "fits", "table", "telemetry")
-        say(json.dumps([{key: asdict(each)[key] for key in keys} for each in rows], indent=1))
+        say(json.dumps([{key: asdict(algorithm)[key] for key in keys} for algorithm in rows], indent=1))
         return 0
     table = [("algorithm", "ConnectX", "state", "events", "what it does")]
-    for each in rows:
-        fits = "fits" if each.fits else "does not fit"
-        table.append((each.name, fits, f"{4 * each.state_words} B", " ".join(each.events), each.help))
+    for algorithm in rows:
+        fits = "fits" if algorithm.fits else "does not fit"
+        table.append((algorithm.name, fits, f"{4 * algorithm.state_words} B", " ".join(algorithm.events), algorithm.help))
     say(columns(table))
     return 0
 
@@ -64,25 +64,25 @@ def _show(args: argparse.Namespace) -> int:
         if args.name.endswith(".h"):
             header = Path(args.name)
             runner = build.compile_runner(header, folder)
-            shown = algorithm.describe(header, runner, folder / "none")
+            nic_algorithm = algorithm.describe(header, runner, folder / "none")
         else:
-            shown = algorithms.load(args.name, folder)
+            nic_algorithm = algorithms.load(args.name, folder)
     line_bps = parse_rate_bps(args.line, "--line") if args.line else algorithms.SCALED_FOR_BPS
-    setting = algorithms.resolve_parameters(shown, args.preset, {}, line_bps)
+    setting = algorithms.resolve_parameters(nic_algorithm, args.preset, {}, line_bps)
     if args.json:
-        facts = {**asdict(shown), "header": str(shown.header), "setting": setting.to_dict()}
+        facts = {**asdict(nic_algorithm), "header": str(nic_algorithm.header), "setting": setting.to_dict()}
         say(json.dumps({key: facts[key] for key in facts if key not in ("runner", "object")}, indent=1))
         return 0
-    say(f"{shown.name}: {shown.help}")
-    say(f"events {', '.join(shown.events)}; {4 * shown.state_words} bytes a flow", end="")
-    say("" if shown.fits else ", more than a ConnectX has", end="\n\n")
+    say(f"{nic_algorithm.name}: {nic_algorithm.help}")
+    say(f"events {', '.join(nic_algorithm.events)}; {4 * nic_algorithm.state_words} bytes a flow", end="")
+    say("" if nic_algorithm.fits else ", more than a ConnectX has", end="\n\n")
     head = ("parameter", "value", "default", "range", "unit", "source", "what it is")
     table = [head]
-    for each in shown.parameters:
-        span = f"{each.least}..{each.greatest}"
-        row = (str(setting.values[each.name]), str(each.default), span, each.unit, each.source, each.help)
-        table.append((each.name, *row))
-    if not shown.parameters:
+    for param in nic_algorithm.parameters:
+        span = f"{param.least}..{param.greatest}"
+        row = (str(setting.values[param.name]), str(param.default), span, param.unit, param.source, param.help)
+        table.append((param.name, *row))
+    if not nic_algorithm.parameters:
         say("no parameters, and no presets")
         return 0
     say(columns(table))
@@ -91,8 +91,8 @@ def _show(args: argparse.Namespace) -> int:
         say(f"{name}: more than the NIC's clock can tell; held at {setting.values[name]}")
     for name, time_ns in setting.nic.items():
         say(f'it asks for nic.{name} = "{time_ns}ns"')
-    say("\npresets:" if shown.presets else "\nno presets")
-    say(columns([(preset.name, preset.help) for preset in shown.presets], indent="  "))
+    say("\npresets:" if nic_algorithm.presets else "\nno presets")
+    say(columns([(preset.name, preset.help) for preset in nic_algorithm.presets], indent="  "))
     return 0
 
 

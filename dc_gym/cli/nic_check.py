@@ -40,10 +40,10 @@ def main(args: argparse.Namespace) -> int:
         if args.policy and not algorithm.table:
             raise UsageError(f"--policy {args.policy}: {algorithm.name} reads no policy; leave it out")
         policy = nic_policy.path_of(args.policy) if args.policy else None
-        shown = show(
+        checks = show(
             f"nic check {algorithm.name}", AlgorithmCheck(algorithm, setting, folder, policy).checks(args.here, args.no_kernel)
         )
-    return 0 if all_good(shown) else 1
+    return 0 if all_good(checks) else 1
 
 
 class AlgorithmCheck:
@@ -70,40 +70,42 @@ class AlgorithmCheck:
 
     def _size(self) -> Check:
         count = 4 * self._algorithm.state_words
-        found = f"{count} bytes; events {', '.join(self._algorithm.events)}; {len(self._algorithm.parameters)} parameters"
+        actual = f"{count} bytes; events {', '.join(self._algorithm.events)}; {len(self._algorithm.parameters)} parameters"
         note = "" if self._algorithm.fits else "; does not fit a ConnectX"
-        return Check("context of a flow", f"{MOST_BYTES} bytes, 48 on a ConnectX", found + note, count <= MOST_BYTES)
+        return Check("context of a flow", f"{MOST_BYTES} bytes, 48 on a ConnectX", actual + note, count <= MOST_BYTES)
 
     def _sanitized(self) -> Check:
         """Runs all traces in userspace. ASan and UBSan end a run at the first undefined behaviour."""
         argv = self._argv(build.compile_runner(self._algorithm.header, self._folder, sanitized=True))
-        asked, name = "no complaint of ASan or UBSan", "golden traces"
+        requirement, name = "no complaint of ASan or UBSan", "golden traces"
         try:
             self._made = {kind: golden.decisions(argv, steps) for kind, steps in self._traces.items()}
         except TestbedError as error:
-            return Check(name, asked, str(error), False)
+            return Check(name, requirement, str(error), False)
         rates = [row.rate for rows in self._made.values() for row in rows]
-        return Check(name, asked, f"{len(rates):,} decisions: rates {min(rates)}..{max(rates)} / 2^20 of the line", True)
+        return Check(name, requirement, f"{len(rates):,} decisions: rates {min(rates)}..{max(rates)} / 2^20 of the line", True)
 
     def _held(self, reference: FloatReference | NicKindReference) -> Check:
         """Compares the decisions with the float reference, which dc-gym's own algorithms have."""
         name, values = self._algorithm.name, self._setting.values
-        found = {
+        comparisons = {
             kind: golden.compare_with_reference(name, steps, self._made[kind], values)
             for kind, steps in self._traces.items()
             if kind in self._made
         }
-        broken = [f"{kind}: {each.broken}" for kind, each in found.items() if each.broken]
-        measured = f"rates {max((each.rate for each in found.values()), default=0.0):.1f} / 2^20"
+        broken = [f"{kind}: {comparison.broken}" for kind, comparison in comparisons.items() if comparison.broken]
+        measured = f"rates {max((comparison.rate for comparison in comparisons.values()), default=0.0):.1f} / 2^20"
         bound = reference.bound
-        asked = f"rates within {bound.rate:g} / 2^20" + (f" or {bound.relative:.2%}" if bound.relative else "")
-        return Check("float reference", asked, broken[0] if broken else measured, bool(found) and not broken)
+        requirement = f"rates within {bound.rate:g} / 2^20" + (f" or {bound.relative:.2%}" if bound.relative else "")
+        return Check("float reference", requirement, broken[0] if broken else measured, bool(comparisons) and not broken)
 
     def _held_to_policy(self, policy: NicPolicy) -> Check:
         """Compares each output of a policy with that in floats, for the same inputs and memory."""
         reference: NicKindReference = methods.nic_policies()[policy.kind].reference()
         bound = reference.output_bound
-        count, most, wrong = reference.distances(policy, ((self._traces[kind], made) for kind, made in self._made.items()))
+        count, most, wrong = reference.distances(
+            policy, ((self._traces[kind], decisions) for kind, decisions in self._made.items())
+        )
         words = f"{count:,} decisions: {most:.5f}" + ("" if wrong is None else f"; {wrong} differ from the integers in Python")
         return Check("policy in floats", f"{reference.outputs} within {bound}", words, most < bound and not wrong)
 
@@ -111,16 +113,16 @@ class AlgorithmCheck:
         """Verifies it as part of the NIC, counts its instructions alone, and runs it."""
         test = build.compile_test_object(self._algorithm.header, kernels.test_object(self._algorithm))
         alone = kernels.arguments(test, self._setting.values)
-        asked = f"verifier: below {BUDGET:,}"
+        requirement = f"verifier: below {BUDGET:,}"
         try:
             whole, parts = kernels.load(kernel, [kernels.arguments(self._algorithm.object), alone])
         except TestbedError as error:
-            yield Check("loaded", asked, str(error), False)
+            yield Check("loaded", requirement, str(error), False)
             return
-        most = max(whole, key=lambda each: each.verified)
-        size = f"{sum(each.instructions for each in whole):,} instructions; verifier {most.verified:,} in {most.name}"
-        yield Check("the NIC with it", asked, size, most.verified < BUDGET)
-        sizes = {each.name: each for each in parts}
+        most = max(whole, key=lambda program: program.verified)
+        size = f"{sum(program.instructions for program in whole):,} instructions; verifier {most.verified:,} in {most.name}"
+        yield Check("the NIC with it", requirement, size, most.verified < BUDGET)
+        sizes = {program.name: program for program in parts}
         count = sizes["nic_test"].instructions - sizes["nic_null"].instructions
         yield Check("a decision", "counted", f"{count} instructions; verifier {sizes['nic_test'].verified:,}", True)
         if self._made:
@@ -136,8 +138,8 @@ class AlgorithmCheck:
             rows = [golden.parsed(line) for line in answer.lines()]
             places = [n for n, pair in enumerate(zip(rows, self._made[kind], strict=True)) if pair[0] != pair[1]]
             wrong += [f"{kind}, {steps[n][0]}: {rows[n]}, userspace {self._made[kind][n]}" for n in places[:1]]
-        good = f"equal: {sum(map(len, self._traces.values())):,} decisions"
-        return Check("BPF against userspace", "equal", wrong[0] if wrong else good, not wrong)
+        summary = f"equal: {sum(map(len, self._traces.values())):,} decisions"
+        return Check("BPF against userspace", "equal", wrong[0] if wrong else summary, not wrong)
 
     def _argv(self, runner: Path) -> list[str]:
         return golden.runner_argv(replace(self._algorithm, runner=runner), self._setting.values, self._table)

@@ -25,13 +25,13 @@ def main() -> None:
     from dc_gym.run.sweep.cluster import read_all, write_all
     from dc_gym.run.sweep.pool import Cell
 
-    spec, own = pickle.load(sys.stdin.buffer)
-    with scratch(Path(tempfile.gettempdir()), "dcgym-cell-") as place:
-        write_all(place, own)
-        (place / "spec.json").write_text(json.dumps(spec))
-        out = place / "out"
+    spec, inputs = pickle.load(sys.stdin.buffer)
+    with scratch(Path(tempfile.gettempdir()), "dcgym-cell-") as folder:
+        write_all(folder, inputs)
+        (folder / "spec.json").write_text(json.dumps(spec))
+        out = folder / "out"
         with contextlib.redirect_stdout(io.StringIO()):
-            status = dcgym(Cell("run", place / "spec.json", out).argv())
+            status = dcgym(Cell("run", folder / "spec.json", out).argv())
         files = read_all(out)
     sys.stdout.buffer.write(pickle.dumps(files))
     sys.stdout.flush()

@@ -52,9 +52,9 @@ def _add(commands: Any, name: str, summary: str, example: str, command: Callable
 SPEC = "TOML file, the folder of a result, or a Python file with a Topo of Mininet's"
 
 
-def _add_spec(parser: ArgumentParser, what: str = SPEC, *, optional: bool = False) -> None:
+def _add_spec(parser: ArgumentParser, help_text: str = SPEC, *, optional: bool = False) -> None:
     """Adds the arguments that all commands with a spec have."""
-    parser.add_argument("spec", type=Path, nargs="?" if optional else None, metavar="SPEC", help=what)
+    parser.add_argument("spec", type=Path, nargs="?" if optional else None, metavar="SPEC", help=help_text)
     parser.add_argument(
         "--set",
         dest="overrides",
@@ -65,9 +65,9 @@ def _add_spec(parser: ArgumentParser, what: str = SPEC, *, optional: bool = Fals
     )
 
 
-def _add_trust(parser: ArgumentParser, what: str) -> None:
+def _add_trust(parser: ArgumentParser, effect: str) -> None:
     """Adds --trust to a command that may run code of somebody else."""
-    help_text = f"{what} even if you neither ran nor made it before; from then on it counts as run"
+    help_text = f"{effect} even if you neither ran nor made it before; from then on it counts as run"
     parser.add_argument("--trust", action="store_true", help=help_text)
 
 
@@ -85,10 +85,10 @@ def _add_force(parser: ArgumentParser) -> None:
     )
 
 
-def _add_plot_choice(parser: ArgumentParser, what: str, *, drawn: bool) -> None:
+def _add_plot_choice(parser: ArgumentParser, effect: str, *, drawn: bool) -> None:
     """Adds --plot and --no-plot to a command that runs experiments. `drawn` is the default."""
     choice = argparse.BooleanOptionalAction
-    parser.add_argument("--plot", action=choice, default=drawn, help=f"{what} (default: {'drawn' if drawn else 'not drawn'})")
+    parser.add_argument("--plot", action=choice, default=drawn, help=f"{effect} (default: {'drawn' if drawn else 'not drawn'})")
 
 
 def _add_demo(commands: Any) -> None:
@@ -178,9 +178,9 @@ def _add_golden(commands: Any) -> None:
     parser.add_argument(
         "--jobs", type=arguments.jobs, metavar="N", help="number of labs that run at the same time (default: one per CPU)"
     )
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--renew", action="store_true", help="record the digests of this run; needs --because")
-    which.add_argument(
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--renew", action="store_true", help="record the digests of this run; needs --because")
+    mode.add_argument(
         "--add", type=Path, metavar="FILE", help="record the digests that another machine wrote to FILE; needs --because"
     )
     parser.add_argument("--because", metavar="WHY", help="the reason for the change, recorded with the digests")
@@ -246,10 +246,10 @@ def _add_watch(commands: Any) -> None:
     summary = "show queues, rates and flows of a run, training or sweep in progress"
     parser = _add(commands, "watch", summary, "dcgym watch results/nv-2", body)
     parser.add_argument("dir", type=Path, metavar="DIR", help="the --out folder of the run, training or sweep")
-    which = (
+    lab_help = (
         "which of several labs: a training's lab number or `evaluation`, a sweep's run number or name (default: one that works)"
     )
-    parser.add_argument("--lab", type=arguments.lab, metavar="NAME", help=which)
+    parser.add_argument("--lab", type=arguments.lab, metavar="NAME", help=lab_help)
     parser.add_argument(
         "--interval",
         type=arguments.seconds,
@@ -291,17 +291,17 @@ def _add_train(commands: Any) -> None:
     config = "TOML, or Python with configure(config): hyper-parameters and settings (docs/training.md)"
     parser.add_argument("--config", type=Path, metavar="FILE", help=config)
     parser.add_argument("--preset", metavar="NAME", help="hyper-parameters by name: default, mended, iroko-thesis")
-    for name, what in (
+    for name, help_text in (
         ("steps", "steps of the environment, over all labs (default: 100000)"),
         ("labs", "labs of each runner, stepped at the same time"),
         ("runners", "processes that sample; 0, the default: the training's own does"),
         ("seed", "of the training; evaluations have others (default: 1)"),
         ("levels", "discrete actions: so many allocations, the same for all hosts"),
     ):
-        parser.add_argument(f"--{name}", type=arguments.count, metavar="N", help=what)
+        parser.add_argument(f"--{name}", type=arguments.count, metavar="N", help=help_text)
     choices = ("central", "hosts", "switches", "ports", *trainers)
-    who = ["one for the network, each host, switch or port where something is set", *(each.help for each in trainers.values())]
-    parser.add_argument("--agents", choices=choices, help=", or ".join(who) + " (default: agent.agents of SPEC)")
+    agents = ["one for the network, each host, switch or port where something is set", *(each.help for each in trainers.values())]
+    parser.add_argument("--agents", choices=choices, help=", or ".join(agents) + " (default: agent.agents of SPEC)")
     whose = "of many agents: one policy for all of them, or each its own (default: shared)"
     parser.add_argument("--policies", choices=("shared", "own"), help=whose)
     evaluate = "evaluate on these specs, too: the same network and agent, other traffic"
@@ -334,12 +334,12 @@ def _add_study(commands: Any) -> None:
     name = "a study of `dcgym study list`, a group of them such as acc, `all`, or a file FILE.py or FILE.py:NAME"
 
     def add(verb: str, summary: str, example: str, names: str) -> ArgumentParser:
-        made = _add(verbs, verb, summary, example, _delegate(STUDIES))
-        made.add_argument("names", nargs=names, metavar="STUDY", help=name + (" (default: all)" if names == "*" else ""))
+        command = _add(verbs, verb, summary, example, _delegate(STUDIES))
+        command.add_argument("names", nargs=names, metavar="STUDY", help=name + (" (default: all)" if names == "*" else ""))
         length = "full: train and run as long as the source does, which may take days (default: %(default)s)"
-        made.add_argument("--length", choices=("default", "full"), default="default", help=length)
-        _add_study_places(made)
-        return made
+        command.add_argument("--length", choices=("default", "full"), default="default", help=length)
+        _add_study_places(command)
+        return command
 
     _add_quiet(_add(verbs, "list", "list studies, and run nothing", "dcgym study list", _delegate(STUDIES)))
     run = add("run", "run studies, store their evidence, and write their pages", "dcgym study run acc/figure-9", "+")
@@ -449,8 +449,8 @@ def _add_report(commands: Any) -> None:
     parser.add_argument(
         "folders", nargs="+", type=Path, metavar="DIR", help="a result folder, or a folder of several results, such as a sweep's"
     )
-    place = "the page to write (default: DIR/report.html; for several DIRs report-A-B.html in the folder above)"
-    parser.add_argument("--out", type=Path, metavar="FILE", help=place)
+    out_help = "the page to write (default: DIR/report.html; for several DIRs report-A-B.html in the folder above)"
+    parser.add_argument("--out", type=Path, metavar="FILE", help=out_help)
     parser.add_argument("--figures", type=Path, metavar="DIR", help="also write the figures to this folder, as PNG and PDF")
     parser.add_argument("--baseline", metavar="NAME", help="the controller that others are compared with (default: the first)")
     parser.add_argument("--count-unfit", action="store_true", help="include unfit runs in means and figures")
@@ -462,11 +462,11 @@ def _add_list(commands: Any) -> None:
     summary = "list the names that a spec can use, or explain one name and its keys with their defaults"
     example = "dcgym list controllers\n  dcgym list incast\n  dcgym list flows.parquet"
     parser = _add(commands, "list", summary, example, _delegate("dc_gym.cli.list", progress=False))
-    what = (
+    name_help = (
         "`topologies`, `markings`, `qdiscs`, `workloads`, `controllers` or `distributions` (default: all); one name of them; a"
         " table of the spec, such as agent; or a file of a result, such as summary.json"
     )
-    parser.add_argument("what", nargs="?", metavar="NAME", help=what)
+    parser.add_argument("what", nargs="?", metavar="NAME", help=name_help)
     _add_plugin(parser)
 
 
@@ -478,8 +478,8 @@ def _add_schema(commands: Any) -> None:
 
 
 def _add_plugin(parser: ArgumentParser) -> None:
-    told = "a Python file that registers more, as under `plugins` of a spec; may be repeated"
-    parser.add_argument("--plugin", dest="plugins", type=Path, action="append", default=[], metavar="FILE", help=told)
+    help_text = "a Python file that registers more, as under `plugins` of a spec; may be repeated"
+    parser.add_argument("--plugin", dest="plugins", type=Path, action="append", default=[], metavar="FILE", help=help_text)
 
 
 def _add_new(commands: Any) -> None:
@@ -489,8 +489,8 @@ def _add_new(commands: Any) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="the TOML file to write")
     parser.add_argument("--network", metavar="NAME", help="a preset of topologies (default: dumbbell-10m)")
     parser.add_argument("--traffic", metavar="NAME", help="a kind of workload (default: many_to_one)")
-    told = "congestion controls to compare; the spec has the first (default: dctcp,cubic)"
-    parser.add_argument("--controllers", metavar="LIST", help=told)
+    controllers_help = "congestion controls to compare; the spec has the first (default: dctcp,cubic)"
+    parser.add_argument("--controllers", metavar="LIST", help=controllers_help)
     parser.add_argument("--force", action="store_true", help="replace an existing file")
 
 
@@ -515,12 +515,12 @@ METHOD = "train, distil, explain and export the policies of a learned method"
 
 
 def _add_method(commands: Any) -> None:
-    found = methods.by_name()
-    parser = add_command(commands, "method", METHOD, "\n  ".join(each.example for each in found.values()))
+    known_methods = methods.by_name()
+    parser = add_command(commands, "method", METHOD, "\n  ".join(method.example for method in known_methods.values()))
     names = parser.add_subparsers(metavar="METHOD", required=True)
-    for name, each in found.items():
-        own = add_command(names, name, each.summary, each.example)
-        each.add_commands(own.add_subparsers(dest="action", metavar="COMMAND", required=True))
+    for name, method in known_methods.items():
+        method_parser = add_command(names, name, method.summary, method.example)
+        method.add_commands(method_parser.add_subparsers(dest="action", metavar="COMMAND", required=True))
 
 
 def _add_bench(commands: Any) -> None:
@@ -620,8 +620,8 @@ def _delegate(module: str, progress: bool = True) -> Callable[[Namespace], int]:
             return int(body(args))
         from dc_gym.base.progress import choose
 
-        with choose(args.quiet) as shown:
-            return int(body(args, shown))
+        with choose(args.quiet) as reporter:
+            return int(body(args, reporter))
 
     return command
 

@@ -125,8 +125,8 @@ def _fairness(summary: Mapping[str, Any]) -> str:
 
 def _by_class(summary: Mapping[str, Any]) -> str:
     """Returns the drops of each class of ports, where there are several."""
-    found = summary.get("class_drops") or ()
-    return f" ({', '.join('{class} {drops:,}'.format(**each) for each in found)})" if len(found) > 1 else ""
+    class_drops = summary.get("class_drops") or ()
+    return f" ({', '.join('{class} {drops:,}'.format(**row) for row in class_drops)})" if len(class_drops) > 1 else ""
 
 
 def _agent_rows(totals: Mapping[str, float] | None) -> list[tuple[str, str]]:
@@ -146,11 +146,11 @@ def _class_rows(classes: Iterable[Mapping[str, Any]] | None) -> list[tuple[str, 
     from dc_gym.results.metrics.classes import label
 
     rows = []
-    for each in classes or ():
-        fct = f", {each['flows_done']:,} done in {_metric(each, 'fct_mean_s')}" if each["fct_mean_s"] is not None else ""
-        jain = f", Jain {number(each['jain'])}" if each["jain"] is not None else ""
-        share = f" ({_metric(each, 'goodput_share')})" if each["goodput_share"] is not None else ""
-        rows.append(("class", f"{label(each)}: {each['flows']:,} flows, {_metric(each, 'goodput_bps')}{share}{jain}{fct}"))
+    for entry in classes or ():
+        fct = f", {entry['flows_done']:,} done in {_metric(entry, 'fct_mean_s')}" if entry["fct_mean_s"] is not None else ""
+        jain = f", Jain {number(entry['jain'])}" if entry["jain"] is not None else ""
+        share = f" ({_metric(entry, 'goodput_share')})" if entry["goodput_share"] is not None else ""
+        rows.append(("class", f"{label(entry)}: {entry['flows']:,} flows, {_metric(entry, 'goodput_bps')}{share}{jain}{fct}"))
     return rows
 
 
@@ -158,9 +158,9 @@ def _completion_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Returns the completion times if flows have a size."""
     flows, unfinished = summary.get("fct_flows") or 0, summary.get("fct_unfinished") or 0
     if not flows:
-        done = summary.get("flows_done") or 0
-        why = f"{done:,} flows done; TCP flows count that start between time.warmup and metrics.cutoff"
-        return [("completion", f"- ({why})")] if done else []
+        flows_done = summary.get("flows_done") or 0
+        why = f"{flows_done:,} flows done; TCP flows count that start between time.warmup and metrics.cutoff"
+        return [("completion", f"- ({why})")] if flows_done else []
     mean, slowdown, tail = (_metric(summary, name) for name in ("fct_mean_s", "slowdown_p50", "slowdown_p99"))
     rows = [("completion", f"{mean} on average, {flows - unfinished:,} of {flows:,} flows finished")]
     return rows + ([("slowdown", f"{slowdown} median, {tail} at p99")] if slowdown != "-" else [])
@@ -169,9 +169,9 @@ def _completion_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _capture_rows(captures: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Returns how many frames are in each file."""
     rows = []
-    for each in captures:
-        lost = f"; {each['lost']:,} found no room" if each["lost"] else ""
-        rows.append(("capture", f"{each['file']}: {each['sent']:,} frames sent, {each['received']:,} received{lost}"))
+    for capture in captures:
+        lost = f"; {capture['lost']:,} found no room" if capture["lost"] else ""
+        rows.append(("capture", f"{capture['file']}: {capture['sent']:,} frames sent, {capture['received']:,} received{lost}"))
     return rows
 
 

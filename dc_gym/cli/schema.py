@@ -77,7 +77,7 @@ def schema(plugins: Iterable[str] = ()) -> dict[str, Any]:
     for section in filter(None, SECTIONS):
         properties[section] = _table(section)
     title = "dc-gym experiment" + (f" with {', '.join(named)}" if named else "")
-    made: dict[str, Any] = {
+    document: dict[str, Any] = {
         "$schema": DIALECT,
         "title": title,
         "description": "A spec of an experiment (docs/spec.md).",
@@ -90,34 +90,34 @@ def schema(plugins: Iterable[str] = ()) -> dict[str, Any]:
     closed["agent"]["properties"]["actuators"] = {"pattern": _items(actuators.names())}
     closed["topology"]["properties"]["links"] = {"items": _closed(LinkRule, PLUGGED_OF_LINKS)}
     closed["topology"]["properties"]["classes"] = {"items": _closed(ClassRule, PLUGGED_OF_LINKS)}
-    made["$defs"] = {name: {"type": "string", "pattern": f"^({pattern})$"} for pattern, name in QUANTITIES.items()}
+    document["$defs"] = {name: {"type": "string", "pattern": f"^({pattern})$"} for pattern, name in QUANTITIES.items()}
     if named:
-        return made | {"allOf": [{"properties": closed}]}
-    return made | {"if": {"not": {"required": ["plugins"]}}, "then": {"properties": closed}}
+        return document | {"allOf": [{"properties": closed}]}
+    return document | {"if": {"not": {"required": ["plugins"]}}, "then": {"properties": closed}}
 
 
-def to_json(made: Mapping[str, Any]) -> str:
+def to_json(document: Mapping[str, Any]) -> str:
     """Returns the text of a schema: a line for each value, without indentation, which would be a third of it."""
-    return json.dumps(made, indent=0, separators=(",", ":")) + "\n"
+    return json.dumps(document, indent=0, separators=(",", ":")) + "\n"
 
 
 def _table(section: str) -> dict[str, Any]:
     """Returns the schema of a section, which is open for keys of plug-ins if the section has kinds."""
     cls = SECTIONS[section]
-    made: dict[str, Any] = {
+    table: dict[str, Any] = {
         "type": "object",
         "description": _plain((cls.__doc__ or "").partition("\n")[0].partition(": ")[2]),
         "properties": _properties(fields_by_key(cls), PLUGGED.get(section, ())) | _own(cls),
     }
     if not own_fields(cls):
-        made["additionalProperties"] = False
+        table["additionalProperties"] = False
     if section in NEEDED:
-        made["required"] = list(NEEDED[section])
+        table["required"] = list(NEEDED[section])
     if section in EITHER:
-        made["anyOf"] = [{"required": [name]} for name in EITHER[section]]
+        table["anyOf"] = [{"required": [name]} for name in EITHER[section]]
     if rules := [rule for holder in own_fields(cls) if holder.metadata["chosen"] for rule in _rules(cls, holder)]:
-        made["allOf"] = rules
-    return made
+        table["allOf"] = rules
+    return table
 
 
 def _rules(cls: type, holder: Any) -> Iterator[dict[str, Any]]:
@@ -128,7 +128,7 @@ def _rules(cls: type, holder: Any) -> Iterator[dict[str, Any]]:
         return
     of_kinds = {name for _, declared in registry.keys_by_kind() for name in declared}
     for kind, declared in registry.keys_by_kind():
-        then: dict[str, Any] = {"properties": {name: _form(each) for name, each in declared.items()}}
+        then: dict[str, Any] = {"properties": {name: _form(field) for name, field in declared.items()}}
         then["propertyNames"] = {"not": {"enum": sorted(of_kinds - set(declared))}}
         if needs := list(registry[kind].needs()):
             then |= (
@@ -143,7 +143,7 @@ def _rules_of_names(registry: Any) -> Iterator[dict[str, Any]]:
     """Yields the same for agent.actuators, where several kinds may act, and for controller.policy, which may be no kind."""
     for kind, declared in registry.keys_by_kind():
         if declared:
-            then: dict[str, Any] = {"properties": {name: _form(each) for name, each in declared.items()}}
+            then: dict[str, Any] = {"properties": {name: _form(field) for name, field in declared.items()}}
             yield {"if": _has(registry, [kind]), "then": then | {"required": list(registry[kind].needs())}}
 
 
@@ -180,22 +180,22 @@ def _items(names: Iterable[str], alone: bool = True) -> str:
 def _closed(cls: type, names: Iterable[str]) -> dict[str, Any]:
     """Returns the rule for a table without plug-ins: its keys and names are registered ones, and a key has its kind."""
     known = fields_by_key(cls)
-    made: dict[str, Any] = {"properties": {name: {"enum": _names(known[name])} for name in names}}
-    made["properties"] |= {name: _one_of_forms(found) for name, found in _own_forms(cls).items()}
+    rule: dict[str, Any] = {"properties": {name: {"enum": _names(known[name])} for name in names}}
+    rule["properties"] |= {name: _one_of_forms(declarations) for name, declarations in _own_forms(cls).items()}
     if own_fields(cls):
-        made["propertyNames"] = {"enum": list(all_fields(cls))}
+        rule["propertyNames"] = {"enum": list(all_fields(cls))}
     if kinds := _needed_kinds(cls):
-        made["dependentSchemas"] = kinds
-    return made
+        rule["dependentSchemas"] = kinds
+    return rule
 
 
 def _properties(known: Mapping[str, Any], plugged: Iterable[str] = ()) -> dict[str, Any]:
-    return {name: _key(each, open=name in plugged) for name, each in known.items()}
+    return {name: _key(field, open=name in plugged) for name, field in known.items()}
 
 
 def _own(cls: type) -> dict[str, Any]:
     """Returns the keys that kinds declare: their meanings, and for completion their forms. A plug-in's kind may have others."""
-    return {name: _open(found) for name, found in _own_forms(cls).items()}
+    return {name: _open(declarations) for name, declarations in _own_forms(cls).items()}
 
 
 def _own_forms(cls: type) -> dict[str, list[tuple[str, Any]]]:
@@ -204,54 +204,54 @@ def _own_forms(cls: type) -> dict[str, list[tuple[str, Any]]]:
     for holder in own_fields(cls):
         registry = holder.metadata["registry"]
         for kind, declared in registry.keys_by_kind():
-            for name, each in declared.items():
-                forms.setdefault(name, []).append((f"{registry.key.rpartition('.')[2]} {kind}", each))
+            for name, field in declared.items():
+                forms.setdefault(name, []).append((f"{registry.key.rpartition('.')[2]} {kind}", field))
     return forms
 
 
-def _open(found: list[tuple[str, Any]]) -> dict[str, Any]:
-    told: dict[str, list[str]] = {}
-    for kind, each in found:
-        told.setdefault(_description(each), []).append(kind)
-    text = " / ".join(f"{', '.join(kinds)}: {meaning}" for meaning, kinds in told.items())
-    defaults = [each.metadata["kind"].write(each.default) for _, each in found if each.default is not None]
-    made = {"description": text, "anyOf": [_one_of_forms(found), {}]}
-    return made | ({"default": defaults[0]} if len(defaults) == len(found) and len(set(map(str, defaults))) == 1 else {})
+def _open(declarations: list[tuple[str, Any]]) -> dict[str, Any]:
+    meanings: dict[str, list[str]] = {}
+    for kind, field in declarations:
+        meanings.setdefault(_description(field), []).append(kind)
+    text = " / ".join(f"{', '.join(kinds)}: {meaning}" for meaning, kinds in meanings.items())
+    defaults = [field.metadata["kind"].write(field.default) for _, field in declarations if field.default is not None]
+    rule = {"description": text, "anyOf": [_one_of_forms(declarations), {}]}
+    return rule | ({"default": defaults[0]} if len(defaults) == len(declarations) and len(set(map(str, defaults))) == 1 else {})
 
 
-def _one_of_forms(found: list[tuple[str, Any]]) -> dict[str, Any]:
+def _one_of_forms(declarations: list[tuple[str, Any]]) -> dict[str, Any]:
     """Returns the form of a key, or any of its forms if kinds declare it differently."""
-    forms = [_form(each) for _, each in found]
+    forms = [_form(field) for _, field in declarations]
     different = [form for number, form in enumerate(forms) if form not in forms[:number]]
     return different[0] if len(different) == 1 else {"anyOf": different}
 
 
-def _key(each: Any, open: bool = False) -> dict[str, Any]:
+def _key(field: Any, open: bool = False) -> dict[str, Any]:
     """Returns the schema of a key. With `open`, names that are not registered are accepted, too."""
-    form = _form(each)
-    made: dict[str, Any] = {"description": _description(each)}
-    made |= {"anyOf": [form, {"type": "string"}]} if open else form
-    if each.default is not None:
-        made["default"] = each.metadata["kind"].write(each.default)
-    return made
+    form = _form(field)
+    rule: dict[str, Any] = {"description": _description(field)}
+    rule |= {"anyOf": [form, {"type": "string"}]} if open else form
+    if field.default is not None:
+        rule["default"] = field.metadata["kind"].write(field.default)
+    return rule
 
 
-def _description(each: Any) -> str:
+def _description(field: Any) -> str:
     """Describes a key, with its bounds and default where the schema cannot express them otherwise."""
-    metadata, kind = each.metadata, each.metadata["kind"]
-    told = [_plain(metadata["help"])]
+    metadata, kind = field.metadata, field.metadata["kind"]
+    parts = [_plain(metadata["help"])]
     if kind.pattern and kind.parts == 1:
-        told += [f"at least {kind.write(metadata['low'])}"] if metadata["low"] not in (None, 0, 1) else []
-        told += [f"at most {kind.write(metadata['high'])}"] if metadata["high"] is not None else []
-    told += [f"default: {_plain(default_of(each))}"] if metadata["otherwise"] else []
-    return "; ".join(told)
+        parts += [f"at least {kind.write(metadata['low'])}"] if metadata["low"] not in (None, 0, 1) else []
+        parts += [f"at most {kind.write(metadata['high'])}"] if metadata["high"] is not None else []
+    parts += [f"default: {_plain(default_of(field))}"] if metadata["otherwise"] else []
+    return "; ".join(parts)
 
 
-def _form(each: Any) -> dict[str, Any]:
+def _form(field: Any) -> dict[str, Any]:
     """Returns the values that a key may have."""
-    metadata, kind = each.metadata, each.metadata["kind"]
+    metadata, kind = field.metadata, field.metadata["kind"]
     if metadata["names"]:
-        return {"enum": _names(each)}
+        return {"enum": _names(field)}
     forms = [
         _type(kind, of, metadata["low"], metadata["high"])
         for of in kind.toml_types
@@ -283,14 +283,14 @@ def _type(kind: Kind, of: type, low: float | None, high: float | None) -> dict[s
 def _entry(cls: type, needed: tuple[str, ...]) -> dict[str, Any]:
     """Returns the schema of an entry of an array of tables."""
     properties = _properties(fields_by_key(cls), PLUGGED_OF_LINKS if cls in (LinkRule, ClassRule) else ()) | _own(cls)
-    made: dict[str, Any] = {"type": "object", "properties": properties, "required": list(needed)}
+    entry: dict[str, Any] = {"type": "object", "properties": properties, "required": list(needed)}
     if cls is LinkRule:
-        made["oneOf"] = [{"required": list(ends)} for ends in (("between",), ("from", "to"))]
-    return made if own_fields(cls) else made | {"additionalProperties": False}
+        entry["oneOf"] = [{"required": list(ends)} for ends in (("between",), ("from", "to"))]
+    return entry if own_fields(cls) else entry | {"additionalProperties": False}
 
 
-def _names(each: Any) -> list[str]:
-    return list(each.metadata["names"]())
+def _names(field: Any) -> list[str]:
+    return list(field.metadata["names"]())
 
 
 def _plain(text: str) -> str:

@@ -49,23 +49,23 @@ def terminable() -> Iterator[None]:
     def terminate(number: int, frame: FrameType | None) -> None:
         if put_off(number, frame):
             return
-        for each in changed:
-            signal.signal(each, signal.SIG_IGN)
+        for signal_number in changed:
+            signal.signal(signal_number, signal.SIG_IGN)
         raise Terminated(number)
 
-    own = threading.current_thread() is threading.main_thread()
-    unheard = own and signal.getsignal(signal.SIGINT) is early.stop
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    unheard = in_main_thread and signal.getsignal(signal.SIGINT) is early.stop
     if unheard:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    changed = [each for each in ENDS if own and signal.getsignal(each) is signal.SIG_DFL]
-    for each in changed:
-        signal.signal(each, terminate)
+    changed = [signal_number for signal_number in ENDS if in_main_thread and signal.getsignal(signal_number) is signal.SIG_DFL]
+    for signal_number in changed:
+        signal.signal(signal_number, terminate)
     try:
         yield
     finally:
-        for each in changed:
-            if signal.getsignal(each) is terminate:  # otherwise the process is about to end by its own signal
-                signal.signal(each, signal.SIG_DFL)
+        for signal_number in changed:
+            if signal.getsignal(signal_number) is terminate:  # otherwise the process is about to end by its own signal
+                signal.signal(signal_number, signal.SIG_DFL)
         if unheard:
             signal.signal(signal.SIGINT, early.stop)
 

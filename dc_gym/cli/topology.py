@@ -42,10 +42,10 @@ def main(args: Namespace) -> int:
         _check_name(args.png)
         mark = mark_of("topology", [args.spec if args.spec.is_file() else str(args.spec)], args.png)
         require_place(args.png, is_marked(mark), force=args.force, remedy="replace it with --force, or give another --png")
-    shown = _shown(args.spec, args.overrides)
-    say("\n".join(describe(shown)))
+    network = _shown(args.spec, args.overrides)
+    say("\n".join(describe(network)))
     if args.png is not None:
-        say(f"\ndrawn      {_draw(shown, args.png, mark)}")
+        say(f"\ndrawn      {_draw(network, args.png, mark)}")
     return 0
 
 
@@ -81,25 +81,25 @@ class ShownNetwork:
             raise ResultError(f"{result.path / 'manifest.json'}: its spec names no network; the file was changed") from None
 
 
-def describe(shown: ShownNetwork) -> list[str]:
+def describe(network: ShownNetwork) -> list[str]:
     """Returns the description of a network, line by line."""
-    graph, rtt_ns, scale = shown.graph, base_rtt_ns(shown.graph), shown.scale
-    named = f"{shown.preset}, a {shown.kind}" if shown.preset else shown.kind
+    graph, rtt_ns, scale = network.graph, base_rtt_ns(network.graph), network.scale
+    named = f"{network.preset}, a {network.kind}" if network.preset else network.kind
     lines = [f"topology   {named}", f"nodes      {_nodes(graph)}", f"base RTT   {_time(rtt_ns)}: a full frame there, an ACK back"]
     if scale > 1:
         lines.append(f"scale      {scale}: rates / {scale}, delays x {scale}, queues as they were; what follows is what runs")
     lines += ["", *_table(("links", "between", "rate", "delay", "impaired"), _link_rows(graph))]
     lines += ["", *_table(("ports", "of", "rate", "buffer", "frames", "BDPs", "marking"), _port_rows(graph, rtt_ns))]
-    lines += ["", *_table((*_plane_cell(graph, "plane"), *PAIR_HEADER), _pair_rows(graph, shown.seed))]
+    lines += ["", *_table((*_plane_cell(graph, "plane"), *PAIR_HEADER), _pair_rows(graph, network.seed))]
     if scale > 1:
-        lines += ["", "not scale-free:", *(f"  {line}" for line in shown.fixed)]
+        lines += ["", "not scale-free:", *(f"  {line}" for line in network.fixed)]
     return lines
 
 
-def _shown(place: Path, overrides: Sequence[str]) -> ShownNetwork:
-    folder = place.parent if place.name == "manifest.json" else place
+def _shown(location: Path, overrides: Sequence[str]) -> ShownNetwork:
+    folder = location.parent if location.name == "manifest.json" else location
     if not is_result(folder):
-        return ShownNetwork.of_spec(spec_or_preset(str(place), overrides))
+        return ShownNetwork.of_spec(spec_or_preset(str(location), overrides))
     from dc_gym.results.results import load_result  # imports NumPy, as does all that reads a result
 
     result = load_result(folder)
@@ -138,8 +138,8 @@ def _link_rows(graph: Graph) -> Iterator[tuple[str, ...]]:
     groups: dict[tuple[str, ...], int] = {}
     for cable in graph.cables:
         ends = "-".join(_layer(graph, port.node, layers) for port in (cable.a, cable.b))
-        told = [(format_rate(way.rate_bps), _time(way.delay_ns), _impaired(way.impairment)) for way in cable.directions()]
-        key: tuple[str, ...] = (ends, *(" back ".join(dict.fromkeys(values)) for values in zip(*told, strict=True)))
+        directions = [(format_rate(way.rate_bps), _time(way.delay_ns), _impaired(way.impairment)) for way in cable.directions()]
+        key: tuple[str, ...] = (ends, *(" back ".join(dict.fromkeys(values)) for values in zip(*directions, strict=True)))
         groups[key] = groups.get(key, 0) + 1
     for key, count in groups.items():
         yield str(count), *key
@@ -153,13 +153,13 @@ def _port_rows(graph: Graph, rtt_ns: int) -> Iterator[tuple[str, ...]]:
         bdp = graph.cable_of(port).rate_bps * rtt_ns / BIT_NS
         limit = port.queue.limit_bytes
         sizes = format_size(limit), f"{limit / graph.frame_bytes:.4g}", f"{limit / bdp:.3g}"
-        own = (
+        row = (
             _layer(graph, port.node, layers),
             format_rate(graph.cable_of(port).rate_bps),
             *sizes,
             _marking(port, bdp, graph.frame_bytes),
         )
-        groups[own] = groups.get(own, 0) + 1
+        groups[row] = groups.get(row, 0) + 1
     for key, count in groups.items():
         yield str(count), *key
 
@@ -234,16 +234,16 @@ def _check_name(out: Path) -> None:
     check_name(out)
 
 
-def _title(shown: ShownNetwork) -> str:
-    slower = f", slowed down by {shown.scale}" if shown.scale > 1 else ""
-    return f"{shown.preset or shown.kind}: {_nodes(shown.graph)}{slower}"
+def _title(network: ShownNetwork) -> str:
+    slower = f", slowed down by {network.scale}" if network.scale > 1 else ""
+    return f"{network.preset or network.kind}: {_nodes(network.graph)}{slower}"
 
 
-def _draw(shown: ShownNetwork, out: Path, mark: str) -> Path:
+def _draw(network: ShownNetwork, out: Path, mark: str) -> Path:
     from dc_gym.results.figures import kit
     from dc_gym.results.figures.topology import PLAIN, draw_topology, line_width
 
-    graph = shown.graph
+    graph = network.graph
     with kit.style():
         figure = kit.new_figure(10, 5)
         axes = figure.add_subplot()
@@ -253,7 +253,7 @@ def _draw(shown: ShownNetwork, out: Path, mark: str) -> Path:
             handles.append(kit.sample(PLAIN, linewidth=line_width(graph, rate_bps)))
             labels.append(quantity(rate_bps, "bps"))
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), markerscale=0.6)
-        kit.title(figure, _title(shown))
+        kit.title(figure, _title(network))
         return kit.save(figure, out, mark=mark)
 
 

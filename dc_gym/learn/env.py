@@ -78,13 +78,13 @@ class Seeds:
     def __init__(self) -> None:
         self._rng = seeding.np_random(None)[0]
 
-    def take(self, given: int | None) -> int:
+    def take(self, seed: int | None) -> int:
         """Returns the seed of the next episode; one that is given starts a new series."""
-        if given is None:
+        if seed is None:
             return int(self._rng.integers(DRAWN_SEEDS))
-        check_seed(given)
-        self._rng = seeding.np_random(given)[0]
-        return given
+        check_seed(seed)
+        self._rng = seeding.np_random(seed)[0]
+        return seed
 
 
 def add_timing(turn: T, pace: AgentTiming | None) -> T:

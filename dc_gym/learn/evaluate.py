@@ -17,12 +17,12 @@ from dc_gym.spec import Spec
 def evaluate(spec: Spec, policy: str | Path, seeds: Iterable[int]) -> list[dict[str, float]]:
     """Returns the episode totals of each seed (docs/environment.md). All episodes run in one lab. `policy` takes the same forms
     as controller.policy."""
-    found = []
+    totals = []
     with Session(spec) as session:
         for seed in seeds:
             episode = EpisodeTracker(session.experiment.spec, session.scene)
-            given = dict(spec.controller.own)
-            context = PolicyContext(session.scene, episode.observer, episode.action, seed, given=given)
+            options = dict(spec.controller.own)
+            context = PolicyContext(session.scene, episode.observer, episode.action, seed, given=options)
             acting = Actors(policy, context, spec.agent)
             frame = session.begin(seed)
             observation, _ = episode.begin(frame, seed)
@@ -32,5 +32,5 @@ def evaluate(spec: Spec, policy: str | Path, seeds: Iterable[int]) -> list[dict[
                 frame = session.step(episode.action.to_values(acting.act(frame)))
                 observation, reward, terminated, truncated, _ = episode.advance(frame)
                 over = terminated or truncated
-            found.append(episode.totals.result())
-    return found
+            totals.append(episode.totals.result())
+    return totals

@@ -42,10 +42,10 @@ class Copied:
 
     def __getstate__(self) -> dict[str, Any]:
         sessions = self._sessions()
-        if (pid := next((each.pid for each in sessions if each.pid is not None), None)) is not None:
+        if (pid := next((session.pid for session in sessions if session.pid is not None), None)) is not None:
             why = f"this environment has a lab (process {pid}), and a lab is in one process alone"
             raise AgentError(f"it cannot be copied or pickled: {why}; copy it before its first reset, or make another")
-        plain = [each.experiment.spec.to_dict() for each in sessions]
+        plain = [session.experiment.spec.to_dict() for session in sessions]
         return {name: value for name, value in vars(self).items() if name not in self.worked_out} | {SPECS: plain}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -104,4 +104,4 @@ class Pictures:
         """Returns the picture of each lab, [height, width, 3]. Raises AgentError without render_mode."""
         if not self.labs:
             raise AgentError(f"render: this environment was made without pictures; give render_mode={RGB_ARRAY!r} to make")
-        return tuple(each.pixels() for each in self.labs)
+        return tuple(lab.pixels() for lab in self.labs)

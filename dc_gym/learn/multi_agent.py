@@ -81,20 +81,20 @@ class Agents(Copied):
             step_info: False leaves infos empty except in steps that begin or end an episode.
         """
         self.turn = Turn()
-        found = as_spec(spec, overrides)
-        agent = found.agent
+        full_spec = as_spec(spec, overrides)
+        agent = full_spec.agent
         reward = reward or agent.reward_scope or REWARDS[0]
         if reward not in REWARDS:
             raise AgentError("reward: " + unknown("value", reward, REWARDS))
         self.who = agents or (agent.agents if agent.agents not in (None, CENTRAL) else HOSTS)
         self._see, self._own, self._step_info = see or agent.see, reward == "own", step_info
         self._folder = None if folder is None else Path(folder)
-        self._work_out([found])
-        self.names = tuple(each.name for each in self.agents)
+        self._work_out([full_spec])
+        self.names = tuple(member.name for member in self.agents)
         self.observation_spaces = dict(zip(self.names, self.observer.spaces, strict=True))
         low, high = self.episode.action.space.low, self.episode.action.space.high
         self.action_spaces = {
-            each.name: spaces.Box(low[each.values], high[each.values], dtype=np.float32) for each in self.agents
+            member.name: spaces.Box(low[member.values], high[member.values], dtype=np.float32) for member in self.agents
         }
         self._seeds, self.seed = Seeds(), 0
 
@@ -124,7 +124,7 @@ class Agents(Copied):
         """
         self.seed = self._seeds.take(seed)
         frame = self.session.begin(self.seed, fresh=fresh)
-        self._views = tuple(View.of(self.session.scene, frame.info, each.rows) for each in self.agents)
+        self._views = tuple(View.of(self.session.scene, frame.info, agent.rows) for agent in self.agents)
         _, network = self.episode.begin(frame, self.seed)
         return self._turn(frame, 0.0, False, False, network)
 
@@ -135,15 +135,15 @@ class Agents(Copied):
             raise AgentError("step: there is no episode under way; reset first")
         if odd := set(actions) ^ set(self.names):
             name = min(odd)
-            what = f"{name} has none" if name in self.names else f"{name!r} is not an agent"
-            raise AgentError(f"step: {what}; give one action for each of {', '.join(self.names)}")
+            mistake = f"{name} has none" if name in self.names else f"{name!r} is not an agent"
+            raise AgentError(f"step: {mistake}; give one action for each of {', '.join(self.names)}")
         flat = np.empty(self.episode.action.space.shape)
-        for each in self.agents:
-            given = np.asarray(actions[each.name], np.float64).reshape(-1)
-            if given.shape != each.values.shape:
-                shape, wanted = np.shape(actions[each.name]), _numbers(len(each.values))
-                raise AgentError(f"step: the action of {each.name} has shape {shape}; give {wanted}")
-            flat[each.values] = given
+        for agent in self.agents:
+            values = np.asarray(actions[agent.name], np.float64).reshape(-1)
+            if values.shape != agent.values.shape:
+                shape, expected = np.shape(actions[agent.name]), _numbers(len(agent.values))
+                raise AgentError(f"step: the action of {agent.name} has shape {shape}; give {expected}")
+            flat[agent.values] = values
         frame = self.session.step(self.episode.action.to_values(flat))
         _, reward, terminated, truncated, network = self.episode.advance(frame)
         return self._turn(frame, reward, terminated, truncated, network)
@@ -155,19 +155,19 @@ class Agents(Copied):
         self.episode.frame = None
 
     def _turn(self, frame: Frame, reward: float, terminated: bool, truncated: bool, network: dict[str, Any]) -> StepResults:
-        told = self._step_info or not frame.step or terminated or truncated
+        has_infos = self._step_info or not frame.step or terminated or truncated
         rewards, infos = dict.fromkeys(self.names, reward), {name: dict[str, Any]() for name in self.names}
         for name, view in zip(self.names, self._views, strict=True):
-            if not (told or self._own):
+            if not (has_infos or self._own):
                 break
-            own = view.frame(frame)
-            if told:
-                found = metrics(own, view.scene)
-                infos[name] = {key: value for key, value in found.items() if key not in SUMS} | {NETWORK: network}
+            own_frame = view.frame(frame)
+            if has_infos:
+                measures = metrics(own_frame, view.scene)
+                infos[name] = {key: value for key, value in measures.items() if key not in SUMS} | {NETWORK: network}
             if self._own and frame.step:
-                rewards[name] = float(self.episode.mix(own, view.scene, view.scene.share(own.in_force_bps)))
-        seen = self.observer.observe(frame)
-        return StepResults(dict(zip(self.names, seen, strict=True)), rewards, terminated, truncated, infos)
+                rewards[name] = float(self.episode.mix(own_frame, view.scene, view.scene.share(own_frame.in_force_bps)))
+        observations = self.observer.observe(frame)
+        return StepResults(dict(zip(self.names, observations, strict=True)), rewards, terminated, truncated, infos)
 
 
 def _numbers(count: int) -> str:

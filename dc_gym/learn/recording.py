@@ -63,9 +63,9 @@ class Recording:
     def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, place: int) -> Frame:
+    def __getitem__(self, step: int) -> Frame:
         """Returns the frame of one step; 0 is the first one of this recording."""
-        return self.frame(place + 1)
+        return self.frame(step + 1)
 
     def frame(self, slot: int) -> Frame:
         """Returns the frame of a slot. Slot 0 holds the frame before the first step."""
@@ -113,5 +113,5 @@ class Recording:
     def _rates(self, values: Floats) -> Floats:
         """Returns the hosts' rates among the values, [slots, hosts]; the line rates where agents set none."""
         rates, line_bps = self.recorder.scene.rates, self.recorder.scene.line_bps
-        found: npt.NDArray[Any] = np.broadcast_to(line_bps, (SLOTS, len(line_bps))) if rates is None else values[:, rates]
-        return found
+        rates_bps: npt.NDArray[Any] = np.broadcast_to(line_bps, (SLOTS, len(line_bps))) if rates is None else values[:, rates]
+        return rates_bps

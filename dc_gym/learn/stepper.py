@@ -79,9 +79,9 @@ class LabStepper:
         self.sessions, self.episodes = tuple(sessions), tuple(episodes)
         self._count = count = len(self.sessions)
         shared: dict[int, Network] = {}
-        for each in self.episodes:
-            shared.setdefault(id(each.scene), Network(each.scene, each.observer, each.mix))
-        self._networks = tuple(shared[id(each.scene)] for each in self.episodes)
+        for episode in self.episodes:
+            shared.setdefault(id(episode.scene), Network(episode.scene, episode.observer, episode.mix))
+        self._networks = tuple(shared[id(episode.scene)] for episode in self.episodes)
         width = self.episodes[0].observer.space.shape[0]
         self._observations: npt.NDArray[np.float32] = np.zeros((count, width), np.float32)
         self._rewards, self._returns = np.zeros(count), np.zeros(count)
@@ -92,10 +92,10 @@ class LabStepper:
         self._address = address(self._records)
         self._team = Team(self._library, self._records)
         self._state, self._slot, self._step = (self._records[name] for name in ("state", "slot", "step"))
-        for place, own in enumerate(self._records):
-            own["values"], own["reward"] = address(self._values[place:]), address(self._rewards[place:])
-            own["seen"], own["rewards"] = address(self._observations[place:]), address(self._parts[place:])
-            own["message"], own["network"] = address(self._messages[place:]), address(self._networks[place].record)
+        for number, record in enumerate(self._records):
+            record["values"], record["reward"] = address(self._values[number:]), address(self._rewards[number:])
+            record["seen"], record["rewards"] = address(self._observations[number:]), address(self._parts[number:])
+            record["message"], record["network"] = address(self._messages[number:]), address(self._networks[number].record)
         self._owned: list[_Owned | None] = [None] * count
         self._room = 0
         """The number of steps until the first recording is full."""
@@ -111,14 +111,14 @@ class LabStepper:
         """A copy of the last observations."""
         return self._observations.copy()
 
-    def begin(self, place: int, frame: Frame, seed: int) -> dict[str, Any]:
+    def begin(self, number: int, frame: Frame, seed: int) -> dict[str, Any]:
         """Begins an episode of one lab, which stands still at this frame. Returns the info of the frame."""
         self._owner = this_process()
-        session, episode, info = self.sessions[place], self.episodes[place], frame.info
+        session, episode, info = self.sessions[number], self.episodes[number], frame.info
         agent, matrix, lab = session.experiment.spec.agent, session.console.matrix, session.lab
         by_kernel = agent.control == "network"
         late = agent.latency_ns > 0 and not by_kernel
-        recorder = Recorder(episode.scene, info, self._networks[place].size, by_kernel, late)
+        recorder = Recorder(episode.scene, info, self._networks[number].size, by_kernel, late)
         recording = Recording(recorder, frame)
         arrays: dict[str, npt.NDArray[Any]] = {
             "base_rtt_ns": np.ascontiguousarray(info.base_rtt_ns, np.float64),
@@ -133,44 +133,46 @@ class LabStepper:
             "live_flows": matrix.flows,
             **matrix.live,
         }
-        own: Any = self._records[place]
+        record: Any = self._records[number]
         for name, array in arrays.items():
-            own[name] = address(array)
-        own["fd"], own["cpu"], own["steps"], own["fair_bps"] = lab.fileno(), lab.cpu, episode.steps, 0.0
-        own["flows"], own["path_ports"] = len(info), len(info.switch_rows)
-        own["step"], own["virtual_ns"] = lab.question
-        own["state"] = LabState.STANDS
-        self._networks[place].place_commands(session.console.offsets)
+            record[name] = address(array)
+        record["fd"], record["cpu"], record["steps"], record["fair_bps"] = lab.fileno(), lab.cpu, episode.steps, 0.0
+        record["flows"], record["path_ports"] = len(info), len(info.switch_rows)
+        record["step"], record["virtual_ns"] = lab.question
+        record["state"] = LabState.STANDS
+        self._networks[number].place_commands(session.console.offsets)
         force = InForce(episode.scene, agent) if late else None
         block, held = Block(episode.scene, recording), tuple(arrays.values())
-        self._own(place, _Owned(recorder, recording, block, held, arrays["at_work"], force, frame.t_ns))
-        self._team.use(int(each["cpu"]) for each, held in zip(self._records, self._owned, strict=True) if held is not None)
+        self._own(number, _Owned(recorder, recording, block, held, arrays["at_work"], force, frame.t_ns))
+        self._team.use(int(other["cpu"]) for other, held in zip(self._records, self._owned, strict=True) if held is not None)
         weak = weakref.ref(self)
-        lab.lend(partial(_question, weak, place), partial(_forget, weak, place), LOOK_S)
-        episode.totals, episode.frame = EpisodeTotals(episode.scene), partial(_frame, weak, place)
-        self._returns[place] = 0.0
-        self.measure(place)
-        self._share_anew(place)
-        self._observe_by_python(place)
+        lab.lend(partial(_question, weak, number), partial(_forget, weak, number), LOOK_S)
+        episode.totals, episode.frame = EpisodeTotals(episode.scene), partial(_frame, weak, number)
+        self._returns[number] = 0.0
+        self.measure(number)
+        self._share_anew(number)
+        self._observe_by_python(number)
         return {"seed": seed, **metrics(frame, episode.scene)}
 
-    def frame(self, place: int) -> Frame:
+    def frame(self, number: int) -> Frame:
         """Returns the frame of a lab's last step."""
-        return self._of(place).recording.frame(int(self._slot[place]))
+        return self._of(number).recording.frame(int(self._slot[number]))
 
-    def question(self, place: int) -> tuple[int, int]:
+    def question(self, number: int) -> tuple[int, int]:
         """Returns number and time of the step in which a lab stands still."""
-        own = self._records[place]
-        return int(own["step"]), int(own["virtual_ns"])
+        record = self._records[number]
+        return int(record["step"]), int(record["virtual_ns"])
 
-    def info(self, place: int) -> partial[dict[str, Any]]:
+    def info(self, number: int) -> partial[dict[str, Any]]:
         """Returns a function that returns the metrics of a lab's last step, also when later steps were taken."""
-        return partial(self._of(place).block.of, int(self._slot[place]) - 1)
+        return partial(self._of(number).block.of, int(self._slot[number]) - 1)
 
     def infos(self) -> list[partial[dict[str, Any]] | None]:
         """Returns the same for all labs; None for one that has no episode or has not made a step."""
         slots = self._slot.tolist()
-        return [partial(own.block.of, slot - 1) if own and slot else None for own, slot in zip(self._owned, slots, strict=True)]
+        return [
+            partial(held.block.of, slot - 1) if held and slot else None for held, slot in zip(self._owned, slots, strict=True)
+        ]
 
     def step(self, values: Floats, places: Iterable[int] | None = None) -> Steps:
         """Lets the labs of `places` (None: all) run for one interval with these values in force, [labs, values], and returns the
@@ -178,7 +180,7 @@ class LabStepper:
         self._owner.require_here("step")
         chosen = range(self._count) if places is None else list(places)
         if self._room <= 0:
-            if any(self._owned[place] is None for place in chosen):
+            if any(self._owned[number] is None for number in chosen):
                 raise AgentError("step: there is no episode under way; reset first")
             self._turn_over()
         self._values[...] = values
@@ -191,9 +193,9 @@ class LabStepper:
         self._room -= 1
         return self._results(self._library.exchange(self._team.address))
 
-    def measure(self, place: int) -> None:
+    def measure(self, number: int) -> None:
         """Works out the last step of a lab again."""
-        self._library.measure(self._address + place * LAB.itemsize)
+        self._library.measure(self._address + number * LAB.itemsize)
 
     @contextmanager
     def rehearsal(self) -> Iterator[None]:
@@ -217,20 +219,20 @@ class LabStepper:
         """Returns the labs that run on command and have not stood still again. Nothing happens to them meanwhile."""
         self._team.settle()
         going = (self._state == LabState.RUNS) | (self._state == LabState.SAID) | (self._state == LabState.ANSWERS)
-        return [int(place) for place in np.flatnonzero(going)]
+        return [int(number) for number in np.flatnonzero(going)]
 
-    def forget(self, place: int) -> None:
+    def forget(self, number: int) -> None:
         """Lets go of a lab, which has ended. The next `begin` takes another one."""
-        self._state[place], self._slot[place], self._owned[place] = LabState.IDLE, 0, None
+        self._state[number], self._slot[number], self._owned[number] = LabState.IDLE, 0, None
         self._room = 0
         if not any(self._owned):
             self._team.close()
 
-    def _of(self, place: int) -> _Owned:
-        found = self._owned[place]
-        if found is None:
+    def _of(self, number: int) -> _Owned:
+        held = self._owned[number]
+        if held is None:
             raise AgentError("there is no episode under way; reset first")
-        return found
+        return held
 
     def _results(self, flags: int) -> Steps:
         """Returns the results of the labs that stand still now, after Python has done the library's remaining work."""
@@ -241,12 +243,12 @@ class LabStepper:
         if flags & DIED:
             self._bury(died)
         if flags & CHANGED:
-            for place in self._standing():
-                self._share_anew(place)
+            for number in self._standing():
+                self._share_anew(number)
         if self._by_python:
-            for place in self._standing():
-                self._observe_by_python(place)
-                self._reward_by_python(place)
+            for number in self._standing():
+                self._observe_by_python(number)
+                self._reward_by_python(number)
         if (now_s := time.monotonic()) >= self._look_at_s:
             self._serve_readers(now_s)
         rewards = self._rewards.copy()
@@ -254,153 +256,153 @@ class LabStepper:
             rewards[self._state != LabState.STANDS] = 0.0
         self._returns += rewards
         none = np.zeros((2, self._count), bool)
-        found = Steps(self._observations.copy(), rewards, none[0], none[1], {}, died)
+        steps = Steps(self._observations.copy(), rewards, none[0], none[1], {}, died)
         if flags & OVER or died:
-            self._end(found)
-        return found
+            self._end(steps)
+        return steps
 
     def _standing(self) -> list[int]:
         return np.flatnonzero(self._state == LabState.STANDS).tolist()
 
-    def _end(self, found: Steps) -> None:
+    def _end(self, steps: Steps) -> None:
         """Enters the episodes that are over."""
-        for place in found.died:
-            found.truncated[place] = True
-        for place in self._standing():
-            own, step = self._records[place], int(self._step[place])
-            truncated = step >= self.episodes[place].steps  # the end of the duration stops the remaining flows
-            if truncated or own["ended"]:
-                found.truncated[place], found.terminated[place] = truncated, not truncated
-                found.ends[place] = self._last_info(place)
+        for number in steps.died:
+            steps.truncated[number] = True
+        for number in self._standing():
+            record, step = self._records[number], int(self._step[number])
+            truncated = step >= self.episodes[number].steps  # the end of the duration stops the remaining flows
+            if truncated or record["ended"]:
+                steps.truncated[number], steps.terminated[number] = truncated, not truncated
+                steps.ends[number] = self._last_info(number)
         self._room = 0  # a block that has been added up is not continued
 
-    def _last_info(self, place: int) -> dict[str, Any]:
-        own, totals, slot = self._of(place), self.episodes[place].totals, int(self._slot[place])
-        own.recording.count = slot
-        last = own.recording.frame(slot)
-        totals.add_up(own.block)
-        steps = int(self._step[place])
+    def _last_info(self, number: int) -> dict[str, Any]:
+        held, totals, slot = self._of(number), self.episodes[number].totals, int(self._slot[number])
+        held.recording.count = slot
+        last = held.recording.frame(slot)
+        totals.add_up(held.block)
+        steps = int(self._step[number])
         return {
-            **own.block.of(slot - 1),
-            "episode_totals": totals.finish(float(self._returns[place]), steps, last, own.first_ns),
+            **held.block.of(slot - 1),
+            "episode_totals": totals.finish(float(self._returns[number]), steps, last, held.first_ns),
         }
 
     def _attend(self, died: dict[int, LabError]) -> None:
         """Reads other messages of labs, and checks the labs: a lab that talks for ever hangs, too."""
-        for place in np.flatnonzero((self._state == LabState.RUNS) | (self._state == LabState.SAID)).tolist():
-            own, lab = self._records[place], self.sessions[place].lab
+        for number in np.flatnonzero((self._state == LabState.RUNS) | (self._state == LabState.SAID)).tolist():
+            record, lab = self._records[number], self.sessions[number].lab
             try:
-                if own["state"] == LabState.SAID:
-                    own["state"] = LabState.RUNS
-                    if lab.hear(self._messages[place, : own["said"]].tobytes()):
-                        own["state"] = LabState.ENDED
-                lab.attend(int(own["step"]))
+                if record["state"] == LabState.SAID:
+                    record["state"] = LabState.RUNS
+                    if lab.hear(self._messages[number, : record["said"]].tobytes()):
+                        record["state"] = LabState.ENDED
+                lab.attend(int(record["step"]))
             except LabError as error:
-                self._let_die(place, error, died)
+                self._let_die(number, error, died)
 
     def _bury(self, died: dict[int, LabError]) -> None:
         """Reads the reason from each lab that has closed its channel, or whose agent is gone."""
-        for place in np.flatnonzero(self._state == LabState.ENDED).tolist():
+        for number in np.flatnonzero(self._state == LabState.ENDED).tolist():
             try:
-                self.sessions[place].collect()
+                self.sessions[number].collect()
                 error = LabError("the lab began an episode that nobody had asked for")
-            except LabError as told:
-                error = told
-            self._let_die(place, error, died)
+            except LabError as lab_error:
+                error = lab_error
+            self._let_die(number, error, died)
 
-    def _let_die(self, place: int, error: LabError, died: dict[int, LabError]) -> None:
-        self.sessions[place].close()
-        self.forget(place)
-        died[place] = error
+    def _let_die(self, number: int, error: LabError, died: dict[int, LabError]) -> None:
+        self.sessions[number].close()
+        self.forget(number)
+        died[number] = error
 
     def _serve_readers(self, now_s: float) -> None:
         self._look_at_s = now_s + LOOK_S
-        for session, own in zip(self.sessions, self._owned, strict=True):
-            if own is not None:
+        for session, held in zip(self.sessions, self._owned, strict=True):
+            if held is not None:
                 session.lab.serve_readers()
 
-    def _share_anew(self, place: int) -> None:
+    def _share_anew(self, number: int) -> None:
         """Computes the fair total of a lab if other flows are at work, and its reward by it."""
-        own: Any = self._records[place]
-        if own["work_changed"] and RewardKind.GOODPUT in self._networks[place].kinds:
-            held = self._of(place)
-            own["fair_bps"] = fair_total_bps(held.recorder.info, held.recorder.scene, held.at_work)
-            self._library.reward(self._address + place * LAB.itemsize)
+        record: Any = self._records[number]
+        if record["work_changed"] and RewardKind.GOODPUT in self._networks[number].kinds:
+            held = self._of(number)
+            record["fair_bps"] = fair_total_bps(held.recorder.info, held.recorder.scene, held.at_work)
+            self._library.reward(self._address + number * LAB.itemsize)
 
-    def _observe_by_python(self, place: int) -> None:
-        network, slot = self._networks[place], int(self._slot[place])
+    def _observe_by_python(self, number: int) -> None:
+        network, slot = self._networks[number], int(self._slot[number])
         if not network.python_parts:
             return
-        frame, observer = self.frame(place), network.observer
-        seen = self._observations[place].reshape(observer.history, -1)
-        for each in network.python_parts:
-            seen[slice(-1, None) if slot else slice(None), each.place] = observer.values(each.part, frame)
+        frame, observer = self.frame(number), network.observer
+        history = self._observations[number].reshape(observer.history, -1)
+        for part in network.python_parts:
+            history[slice(-1, None) if slot else slice(None), part.place] = observer.values(part.part, frame)
 
-    def _reward_by_python(self, place: int) -> None:
-        network = self._networks[place]
+    def _reward_by_python(self, number: int) -> None:
+        network = self._networks[number]
         if not network.python_rewards:
             return
-        own, frame, scene = self._records[place], self.frame(place), network.scene
-        share, fair, total = scene.share(frame.in_force_bps), float(own["fair_bps"]), 0.0
-        for (weight, reward), kind, part in zip(network.mix.terms, network.kinds, self._parts[place].tolist(), strict=False):
+        record, frame, scene = self._records[number], self.frame(number), network.scene
+        share, fair, total = scene.share(frame.in_force_bps), float(record["fair_bps"]), 0.0
+        for (weight, reward), kind, part in zip(network.mix.terms, network.kinds, self._parts[number].tolist(), strict=False):
             if kind is RewardKind.NONE:
                 total += weight * reward.value(frame, scene, share)
             elif kind is RewardKind.GOODPUT:
                 total += weight * (part / fair if fair else 0.0)
             else:
                 total += weight * part
-        self._rewards[place] = total
+        self._rewards[number] = total
 
     def _set_in_force(self, places: Sequence[int]) -> None:
-        for place in places:
-            own = self._of(place)
-            if own.force is not None:
-                rates = own.recorder.scene.rates
-                wanted = own.recorder.scene.line_bps if rates is None else self._values[place, rates].copy()
-                own.recording.in_force_bps[int(self._slot[place]) + 1] = own.force.over(wanted, wanted)
+        for number in places:
+            held = self._of(number)
+            if held.force is not None:
+                rates = held.recorder.scene.rates
+                rates_bps = held.recorder.scene.line_bps if rates is None else self._values[number, rates].copy()
+                held.recording.in_force_bps[int(self._slot[number]) + 1] = held.force.over(rates_bps, rates_bps)
 
     def _turn_over(self) -> None:
         """Begins another recording where one is full, or has been added up."""
-        for place, own in enumerate(self._owned):
-            slot = int(self._slot[place])
-            if own is None or (slot < BLOCK_STEPS and own.block.columns is None):
+        for number, held in enumerate(self._owned):
+            slot = int(self._slot[number])
+            if held is None or (slot < BLOCK_STEPS and held.block.columns is None):
                 continue
-            own.recording.count = slot
-            recording = Recording(own.recorder, own.recording.frame(slot))
-            self.episodes[place].totals.add_up(own.block)
-            self._own(place, replace(own, recording=recording, block=Block(own.recorder.scene, recording)))
+            held.recording.count = slot
+            recording = Recording(held.recorder, held.recording.frame(slot))
+            self.episodes[number].totals.add_up(held.block)
+            self._own(number, replace(held, recording=recording, block=Block(held.recorder.scene, recording)))
         self._count_room()
 
-    def _own(self, place: int, owned: _Owned) -> None:
+    def _own(self, number: int, owned: _Owned) -> None:
         """Lets the library write to a recording from its first slot on."""
-        self._owned[place] = owned
-        recording, own = owned.recording, self._records[place]
-        own["cells"] = address(recording.rows)
+        self._owned[number] = owned
+        recording, record = owned.recording, self._records[number]
+        record["cells"] = address(recording.rows)
         for name in ("t_ns", "numbers", "wanted", "enforced"):
-            own[name] = address(getattr(recording, name))
-        own["recorded"], own["slot"] = address(recording.flows), 0
+            record[name] = address(getattr(recording, name))
+        record["recorded"], record["slot"] = address(recording.flows), 0
         force = recording.in_force_bps
-        own["in_force"], own["force_stride"] = address(force), force.strides[0] // force.itemsize
+        record["in_force"], record["force_stride"] = address(force), force.strides[0] // force.itemsize
         self._count_room()
 
     def _count_room(self) -> None:
-        slots = [int(self._slot[place]) for place, own in enumerate(self._owned) if own is not None]
+        slots = [int(self._slot[number]) for number, held in enumerate(self._owned) if held is not None]
         self._room = BLOCK_STEPS - max(slots) if len(slots) == self._count else 0
-        self._late = any(own is not None and own.force is not None for own in self._owned)
+        self._late = any(held is not None and held.force is not None for held in self._owned)
 
 
-def _question(stepper: weakref.ref[LabStepper], place: int) -> tuple[int, int]:
-    found = stepper()
-    assert found is not None, "who holds the lab holds the stepper"
-    return found.question(place)
+def _question(stepper: weakref.ref[LabStepper], number: int) -> tuple[int, int]:
+    referent = stepper()
+    assert referent is not None, "who holds the lab holds the stepper"
+    return referent.question(number)
 
 
-def _forget(stepper: weakref.ref[LabStepper], place: int) -> None:
-    if (found := stepper()) is not None:
-        found.forget(place)
+def _forget(stepper: weakref.ref[LabStepper], number: int) -> None:
+    if (referent := stepper()) is not None:
+        referent.forget(number)
 
 
-def _frame(stepper: weakref.ref[LabStepper], place: int) -> Frame:
-    found = stepper()
-    assert found is not None, "who holds the episode holds the stepper"
-    return found.frame(place)
+def _frame(stepper: weakref.ref[LabStepper], number: int) -> Frame:
+    referent = stepper()
+    assert referent is not None, "who holds the episode holds the stepper"
+    return referent.frame(number)

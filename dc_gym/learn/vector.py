@@ -135,8 +135,8 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
             Observations as [labs, numbers], and infos.
         """
         chosen, fresh = self._chosen(options)
-        given = self._spread(seed)
-        seeds = {index: self._seeds[index].take(given[index]) for index in chosen}
+        lab_seeds = self._spread(seed)
+        seeds = {index: self._seeds[index].take(lab_seeds[index]) for index in chosen}
         with self._running() as running:
             infos = self._begin_all(seeds, running, fresh=fresh)
         self._over = [index for index in self._over if index not in seeds]
@@ -157,8 +157,8 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         if len(actions) != self.num_envs:
             raise AgentError(f"step: {len(actions)} actions for {self.num_envs} labs; give one for each")
         if self._over and self._autoreset is AutoresetMode.DISABLED:
-            which, how = _named(self._over), 'reset(options={"reset_mask": mask})'
-            raise AgentError(f"step: the episode of lab {which} is over, and autoreset is disabled; begin another by {how}")
+            lab_names, how = _named(self._over), 'reset(options={"reset_mask": mask})'
+            raise AgentError(f"step: the episode of lab {lab_names} is over, and autoreset is disabled; begin another by {how}")
         values = self._actions.to_values(actions, self._over)
         if self._stepper is None:
             return self._step_by_frames(values)
@@ -210,8 +210,8 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         self._over = sorted({*steps.ends, *steps.died})
         fills = stepper.infos()
         self._picture(steps.rewards, going, fills)
-        told: list[Any] = fills if self._step_info else [None] * self.num_envs
-        batch = [infos[index] if index in infos else {} if fill is None else fill() for index, fill in enumerate(told)]
+        makers: list[Any] = fills if self._step_info else [None] * self.num_envs
+        batch = [infos[index] if index in infos else {} if fill is None else fill() for index, fill in enumerate(makers)]
         batch = self._begun_at_once(steps.observations, batch)
         steps.observations = stepper.observations
         return steps.observations, steps.rewards, steps.terminated, steps.truncated, self._batched(batch)
@@ -267,10 +267,10 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
 
     def _batched(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Returns infos in Gymnasium's form: by name, an array over the labs and a mask."""
-        found: dict[str, Any] = {}
+        batch: dict[str, Any] = {}
         for index, info in enumerate(infos):
-            found = self._add_info(found, info, index)
-        return found
+            batch = self._add_info(batch, info, index)
+        return batch
 
     @contextmanager
     def _running(self) -> Iterator[set[int]]:
@@ -311,7 +311,7 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
 
         A lab that dies is booted again, once, after all others have answered.
         """
-        found, dead, unfit = {}, [], dict[int, LabError]()
+        infos, dead, unfit = {}, [], dict[int, LabError]()
         for (index, seed), frame in zip(begun.items(), self._collect([*begun]), strict=True):
             running.discard(index)
             if isinstance(frame, UnfitError):
@@ -319,10 +319,10 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
             elif isinstance(frame, LabError):
                 dead.append(index)
             else:
-                found[index] = self._first(index, frame, seed)
+                infos[index] = self._first(index, frame, seed)
         for index in dead:
-            found[index] = self._first(index, self.sessions[index].begin(begun[index]), begun[index])
-        return found, unfit
+            infos[index] = self._first(index, self.sessions[index].begin(begun[index]), begun[index])
+        return infos, unfit
 
     def _collect(self, places: Sequence[int]) -> list[Frame | LabError]:
         """Returns the first frames of labs that begin episodes, or how they died. They are set up side by side."""
@@ -361,8 +361,8 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
             return every, fresh
         mask = np.asarray(options[RESET_MASK])
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
-            what = f"{mask.tolist()!r:.60} is no array of {self.num_envs} truth values with a true one"
-            raise AgentError(f"reset: {RESET_MASK} {what}; give one for each lab")
+            fault = f"{mask.tolist()!r:.60} is no array of {self.num_envs} truth values with a true one"
+            raise AgentError(f"reset: {RESET_MASK} {fault}; give one for each lab")
         chosen = np.flatnonzero(mask).tolist()
         idle = [index for index in every if index not in chosen and index not in self._over and self.sessions[index].pid is None]
         if idle:
@@ -375,9 +375,9 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         seeds = [int(seed) + index for index in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
         if len(seeds) != self.num_envs:
             raise AgentError(f"reset: {len(seeds)} seeds for {self.num_envs} labs; give one for each")
-        for each in seeds:
-            if each is not None:
-                check_seed(each)
+        for lab_seed in seeds:
+            if lab_seed is not None:
+                check_seed(lab_seed)
         return seeds
 
 
@@ -409,8 +409,8 @@ def _death(error: LabError) -> dict[str, Any]:
 def _filled(fills: Sequence[InfoMaker | None]) -> dict[str, Any]:
     """Returns the batched info of a step that all labs made."""
     infos = [fill() for fill in fills if fill is not None]
-    found: dict[str, Any] = {name: np.array([info[name] for info in infos]) for name in BLANK}
-    return found | {f"_{name}": np.ones(len(infos), bool) for name in BLANK}
+    values: dict[str, Any] = {name: np.array([info[name] for info in infos]) for name in BLANK}
+    return values | {f"_{name}": np.ones(len(infos), bool) for name in BLANK}
 
 
 def _specs(
@@ -418,33 +418,33 @@ def _specs(
 ) -> list[Spec]:
     """Returns the spec of each lab. Equal ones are one object."""
     one = isinstance(spec, Spec | str | Path | Mapping)
-    given: list[Any] = [spec] * labs if one else list(spec)  # type: ignore[arg-type]
+    bases: list[Any] = [spec] * labs if one else list(spec)  # type: ignore[arg-type]
     changes = [overrides] if isinstance(overrides, str) else list(overrides)
-    own: list[Any] = changes if any(not isinstance(each, str) for each in changes) else [changes] * labs
-    for what, each in (("spec", given), ("overrides", own)):
-        if len(each) != labs:
-            raise AgentError(f"{what}: {len(each)} for {labs} labs; give one for all, or one for each")
+    lab_changes: list[Any] = changes if any(not isinstance(text, str) for text in changes) else [changes] * labs
+    for label, entries in (("spec", bases), ("overrides", lab_changes)):
+        if len(entries) != labs:
+            raise AgentError(f"{label}: {len(entries)} for {labs} labs; give one for all, or one for each")
     known: dict[str, Spec] = {}
-    found = []
-    for base, change in zip(given, own, strict=True):
+    specs = []
+    for base, change in zip(bases, lab_changes, strict=True):
         key = f"{id(base)} {[*change]!r}"
         if key not in known:
             known[key] = as_spec(base, change, ground)
-        found.append(known[key])
-    if found[0].ground == "host" and labs > 1:
+        specs.append(known[key])
+    if specs[0].ground == "host" and labs > 1:
         raise AgentError(f'num_envs: {labs} networks would share the machine in real time; ground "host" takes 1')
-    return found
+    return specs
 
 
 def _own_sessions(specs: Sequence[Spec], parent: Path | None) -> tuple[Session, ...]:
     """Returns a session for each spec. Sessions of one spec share the objects derived from it."""
     first: dict[int, Session] = {}
-    found = []
+    sessions = []
     for spec in specs:
         session = Session(spec, parent, like=first.get(id(spec)))
         first.setdefault(id(spec), session)
-        found.append(session)
-    return tuple(found)
+        sessions.append(session)
+    return tuple(sessions)
 
 
 def require_alike(sessions: Sequence[Session], episodes: Sequence[EpisodeTracker]) -> None:
@@ -462,31 +462,31 @@ def require_alike(sessions: Sequence[Session], episodes: Sequence[EpisodeTracker
     for index, (session, episode) in enumerate(zip(sessions, episodes, strict=True)):
         if session.scene is first.scene:
             continue
-        what = f"labs 0 and {index} of one vector differ in"
-        mine, theirs = first.experiment.spec.ground, session.experiment.spec.ground
-        if mine != theirs:
-            raise AgentError(f"{what} ground: {mine!r} and {theirs!r}; give all the same")
-        own = session.experiment.spec.to_dict()["agent"]
-        for key in sorted({*agent, *own}):
-            if agent.get(key) != own.get(key):
-                raise AgentError(f"{what} agent.{key}: {agent.get(key)!r} and {own.get(key)!r}; give all the same")
+        prefix = f"labs 0 and {index} of one vector differ in"
+        first_ground, other_ground = first.experiment.spec.ground, session.experiment.spec.ground
+        if first_ground != other_ground:
+            raise AgentError(f"{prefix} ground: {first_ground!r} and {other_ground!r}; give all the same")
+        other_agent = session.experiment.spec.to_dict()["agent"]
+        for key in sorted({*agent, *other_agent}):
+            if agent.get(key) != other_agent.get(key):
+                raise AgentError(f"{prefix} agent.{key}: {agent.get(key)!r} and {other_agent.get(key)!r}; give all the same")
         for name, mine_all, theirs_all in (
             ("the observation", episodes[0].observer.names, episode.observer.names),
             ("what is set", episodes[0].scene.value_names, episode.scene.value_names),
         ):
             if mine_all != theirs_all:
-                raise AgentError(f"{what} {name}: {_first_difference(mine_all, theirs_all)}; give them one network")
+                raise AgentError(f"{prefix} {name}: {_first_difference(mine_all, theirs_all)}; give them one network")
         for name, a, b in (
             ("the observation space", episodes[0].observer.space, episode.observer.space),
             ("the action space", episodes[0].action.space, episode.action.space),
         ):
             if a != b:
-                raise AgentError(f"{what} {name}: {a} and {b}; give them one network")
+                raise AgentError(f"{prefix} {name}: {a} and {b}; give them one network")
 
 
-def _first_difference(mine: Sequence[str], theirs: Sequence[str]) -> str:
+def _first_difference(first: Sequence[str], second: Sequence[str]) -> str:
     """Returns the first elements that differ, in words."""
-    for place, (a, b) in enumerate(zip(mine, theirs, strict=False)):
+    for position, (a, b) in enumerate(zip(first, second, strict=False)):
         if a != b:
-            return f"element {place} is {a} and {b}"
-    return f"{len(mine)} and {len(theirs)} elements"
+            return f"element {position} is {a} and {b}"
+    return f"{len(first)} and {len(second)} elements"

@@ -68,11 +68,11 @@ class CheckpointFormat:
 def require_same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any], section: str = "") -> None:
     """Raises UsageError unless a training depends on the same as before."""
     for name in sorted({*before, *now}):
-        was, found = before.get(name), now.get(name)
-        if isinstance(was, dict) and isinstance(found, dict):
-            require_same(path, was, found, f"{section}{name}.")
-        elif was != found:
+        was, current = before.get(name), now.get(name)
+        if isinstance(was, dict) and isinstance(current, dict):
+            require_same(path, was, current, f"{section}{name}.")
+        elif was != current:
             raise UsageError(
-                f"{path}: {section}{name} was {json.dumps(was)} and is {json.dumps(found)} now; a training goes on"
+                f"{path}: {section}{name} was {json.dumps(was)} and is {json.dumps(current)} now; a training goes on"
                 " as it began: give the same options and programs, or begin another"
             )

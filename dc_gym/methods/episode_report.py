@@ -22,10 +22,10 @@ class EpisodeReport:
     """The report of one training. Its curve has `decisions`, `reward` and `error`, a row for each episode."""
 
     def __init__(
-        self, curve: Callable[[], npt.NDArray[np.void]], episodes: int, out: Path, progress: Progress, shown: int
+        self, curve: Callable[[], npt.NDArray[np.void]], episodes: int, out: Path, progress: Progress, window: int
     ) -> None:
-        """`curve` returns the rows so far; the training ends with `episodes` of them. Means are over the last `shown` rows."""
-        self._curve, self._episodes, self._progress, self._shown = curve, episodes, progress, shown
+        """`curve` returns the rows so far; the training ends with `episodes` of them. Means are over the last `window` rows."""
+        self._curve, self._episodes, self._progress, self._shown = curve, episodes, progress, window
         self._begun, self._first = time.monotonic(), len(curve())
         self._events = tensorboard.Events(out / EVENTS)
         for number in range(self._first):

@@ -124,8 +124,8 @@ class AgentPolicy(PolicyFile):
             if vector is not None and vector.shape != (size,):
                 return f"{name} has the shape {vector.shape} instead of ({size},)"
         arrays = [*self.weights, *self.biases, self.low, self.high]
-        arrays += [each for each in (self.obs_mean, self.obs_std) if each is not None]
-        if not all(np.isfinite(each).all() for each in arrays):
+        arrays += [array for array in (self.obs_mean, self.obs_std) if array is not None]
+        if not all(np.isfinite(array).all() for array in arrays):
             return "some of its numbers are not finite"
         return "" if (self.low < self.high).all() else "low is not below high"
 
@@ -186,9 +186,9 @@ class AgentPolicy(PolicyFile):
 def _checked_entries(payload: Payload) -> dict[str, Any]:
     """Returns the payload's entries after checking the required ones."""
     entries: dict[str, Any] = {"agents": CENTRAL, "settings": {}} | dict(payload.entries)
-    for name, wanted in WANTED.items():
-        if not isinstance(entries.get(name), wanted):
-            raise AgentError(f"{name!r} of its manifest is no {wanted.__name__}; {GUIDE}")
+    for name, entry_type in WANTED.items():
+        if not isinstance(entries.get(name), entry_type):
+            raise AgentError(f"{name!r} of its manifest is no {entry_type.__name__}; {GUIDE}")
     layers = entries.get("layers")
     if type(layers) is not int or not 0 < layers <= len(payload.arrays):
         raise AgentError(f"its manifest counts {layers!r} layers; {GUIDE}")

@@ -83,10 +83,10 @@ def lookup_table(function: Callable[[Floats], Floats]) -> list[int]:
 
 def look_up(at: Integers, words: Integers) -> Integers:
     """Returns the function's value at a sum in Q16, with linear interpolation."""
-    place = np.clip(at + REACH, 0, 2 * REACH - 1)
-    word = words[place >> STEP_BITS]
+    position = np.clip(at + REACH, 0, 2 * REACH - 1)
+    word = words[position >> STEP_BITS]
     value = ((word & 0xFFFF) ^ 0x8000) - 0x8000
-    return np.asarray(value + ((word >> 16) * (place & (1 << STEP_BITS) - 1) >> STEP_BITS))
+    return np.asarray(value + ((word >> 16) * (position & (1 << STEP_BITS) - 1) >> STEP_BITS))
 
 
 def relu(sums: Integers) -> Integers:

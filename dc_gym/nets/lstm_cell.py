@@ -56,10 +56,10 @@ def run_cells(weight: Floats, bias: Floats, entered: Floats, memory: Floats) -> 
     for now in range(time):
         joined[now, :CELLS], joined[now, CELLS:], before[now] = entered[:, now], output, cells
         gates[now] = gate_values((product(weight, joined[now]) + bias[:, None]).reshape(4, CELLS, flows))
-        taken, kept, fresh, shown = gates[now]
-        cells = kept * cells + taken * fresh
+        input_gate, forget_gate, candidate, output_gate = gates[now]
+        cells = forget_gate * cells + input_gate * candidate
         bent[now] = rounded_tanh(cells)
-        output = outputs[now] = shown * bent[now]
+        output = outputs[now] = output_gate * bent[now]
     return CellActivations(joined, gates, before, bent, outputs, np.concatenate([output, cells]).T)
 
 
@@ -73,22 +73,22 @@ class CellGradient:
     """[time, 16, flows]: by the outputs of the layer before."""
 
 
-def back_through_cells(weight: Floats, given: CellActivations, reached: Floats) -> CellGradient:
+def back_through_cells(weight: Floats, activations: CellActivations, reached: Floats) -> CellGradient:
     """Takes a gradient back from the cells' outputs [time, 16, flows] of each decision, to the first decision."""
     time, _, flows = reached.shape
     back, entered = np.empty((time, 4, CELLS, flows)), np.empty((time, CELLS, flows))
     from_output: Floats = np.zeros((CELLS, flows))
     from_cells: Floats = np.zeros((CELLS, flows))
     for now in reversed(range(time)):
-        taken, kept, fresh, shown = given.gates[now]
+        input_gate, forget_gate, candidate, output_gate = activations.gates[now]
         pulled = reached[now] + from_output
-        cells = pulled * shown * (1.0 - given.bent[now] ** 2) + from_cells
-        back[now, 0] = cells * fresh * taken * (1.0 - taken)
-        back[now, 1] = cells * given.before[now] * kept * (1.0 - kept)
-        back[now, 2] = cells * taken * (1.0 - fresh * fresh)
-        back[now, 3] = pulled * given.bent[now] * shown * (1.0 - shown)
+        cells = pulled * output_gate * (1.0 - activations.bent[now] ** 2) + from_cells
+        back[now, 0] = cells * candidate * input_gate * (1.0 - input_gate)
+        back[now, 1] = cells * activations.before[now] * forget_gate * (1.0 - forget_gate)
+        back[now, 2] = cells * input_gate * (1.0 - candidate * candidate)
+        back[now, 3] = pulled * activations.bent[now] * output_gate * (1.0 - output_gate)
         both = product(weight.T, back[now].reshape(4 * CELLS, flows))
-        entered[now], from_output, from_cells = both[:CELLS], both[CELLS:], cells * kept
+        entered[now], from_output, from_cells = both[:CELLS], both[CELLS:], cells * forget_gate
     return CellGradient(back, entered)
 
 
@@ -136,8 +136,10 @@ def move_cells(gates: QuantizedLayer, bend: Integers, entered: Integers, memory:
     """
     output, cells = memory[:, :CELLS], memory[:, CELLS:]
     joined = np.concatenate([entered, output + Q16], axis=1)
-    taken, kept, fresh, shown = np.split(gates.sums(joined), 4, axis=1)
-    taken, kept, shown = ((Q15 + look_up(gate >> 1, bend)) >> 1 for gate in (taken, kept, shown))
-    cells = (kept * cells + 2 * taken * look_up(fresh, bend) + (1 << 14)) >> 15
-    output = (shown * look_up(cells, bend) + (1 << 13)) >> 14
+    input_gate, forget_gate, candidate, output_gate = np.split(gates.sums(joined), 4, axis=1)
+    input_gate, forget_gate, output_gate = (
+        (Q15 + look_up(gate >> 1, bend)) >> 1 for gate in (input_gate, forget_gate, output_gate)
+    )
+    cells = (forget_gate * cells + 2 * input_gate * look_up(candidate, bend) + (1 << 14)) >> 15
+    output = (output_gate * look_up(cells, bend) + (1 << 13)) >> 14
     return np.concatenate([output, cells], axis=1)

@@ -87,44 +87,44 @@ class NicPolicy(PolicyFile):
         return table
 
     def to_payload(self) -> Payload:
-        made, kind = self.policy, self._kind
-        if isinstance(made, ObliviousTrees):
+        policy, kind = self.policy, self._kind
+        if isinstance(policy, ObliviousTrees):
             numbers: dict[str, Any] = {
-                "inputs": made.inputs,
-                "borders": made.borders,
-                "leaves": made.leaves,
-                "bias": np.float64(made.bias),
+                "inputs": policy.inputs,
+                "borders": policy.borders,
+                "leaves": policy.leaves,
+                "bias": np.float64(policy.bias),
             }
         else:
-            numbers = dict(zip(kind.arrays, made.weights, strict=True))
+            numbers = dict(zip(kind.arrays, policy.weights, strict=True))
         scaled = {} if self.scaling is None else {"scaling": asdict(self.scaling)}
-        return Payload(scaled | kind.entries(made), numbers | {"table": self.table()})
+        return Payload(scaled | kind.entries(policy), numbers | {"table": self.table()})
 
     @classmethod
     def from_payload(cls, kind: str, payload: Payload, provenance: Mapping[str, Any]) -> NicPolicy:
         arrays = payload.arrays
         for name, array in arrays.items():
-            wanted = np.integer if name in WHOLE else np.floating
-            if not np.issubdtype(array.dtype, wanted):
-                raise AgentError(f"array {name!r} is of {array.dtype}, not of {wanted.__name__} numbers; {GUIDE}")
+            number_type = np.integer if name in WHOLE else np.floating
+            if not np.issubdtype(array.dtype, number_type):
+                raise AgentError(f"array {name!r} is of {array.dtype}, not of {number_type.__name__} numbers; {GUIDE}")
         own: NicKind = methods.nic_policies()[kind].kind()
         scaling = None if own.scaling is None else own.scaling(**_numbers(payload.entries["scaling"]))
-        found = cls(own.read(payload), scaling, provenance)
-        if not np.array_equal(arrays["table"], found.table()):
+        policy = cls(own.read(payload), scaling, provenance)
+        if not np.array_equal(arrays["table"], policy.table()):
             raise AgentError("its table is not what its numbers give; make it again with this version of dc-gym")
-        return found
+        return policy
 
 
-def size_of_network(made: Any, shape: str) -> str:
+def size_of_network(network: Any, shape: str) -> str:
     """Describes the size of a network with weights."""
-    many = sum(weight.size for weight in made.weights if weight.ndim == 2)
-    return f"a network of {shape}, {many} multiplications a decision, {made.packed_bytes()} bytes packed"
+    many = sum(weight.size for weight in network.weights if weight.ndim == 2)
+    return f"a network of {shape}, {many} multiplications a decision, {network.packed_bytes()} bytes packed"
 
 
-def size_of_trees(made: ObliviousTrees) -> str:
+def size_of_trees(ensemble: ObliviousTrees) -> str:
     """Describes the size of trees."""
-    count = len(made.inputs)
-    size = f"{count * trees.DEPTH} compares a decision, {made.packed_bytes()} bytes packed"
+    count = len(ensemble.inputs)
+    size = f"{count * trees.DEPTH} compares a decision, {ensemble.packed_bytes()} bytes packed"
     return f"{count} trees of depth {trees.DEPTH}, {size}"
 
 
@@ -150,7 +150,7 @@ def shipped(name: str) -> Path:
 
 def all_shipped() -> list[Path]:
     """Returns the paths of the policies that come with dc-gym, by name."""
-    folders = (PACKAGE / "methods" / name for name, each in methods.by_name().items() if each.nic_policies)
+    folders = (PACKAGE / "methods" / name for name, method in methods.by_name().items() if method.nic_policies)
     return sorted((path for folder in folders for path in folder.glob("*.npz")), key=lambda path: path.stem)
 
 
@@ -159,20 +159,20 @@ def path_of(text: str) -> Path:
     return shipped(text) if "." not in text and "/" not in text else Path(text)
 
 
-def made_alike(made: NicPolicy) -> Mine:
+def made_alike(policy: NicPolicy) -> Mine:
     """Returns a predicate that recognizes a file of a policy that was made from the same source in the same way."""
     names = ("made", "command", "source", "source_sha256")
-    return NicPolicy.made_of({name: made.provenance.get(name) for name in names})
+    return NicPolicy.made_of({name: policy.provenance.get(name) for name in names})
 
 
 def load(algorithm: str, path: Path | None = None) -> NicPolicy:
     """Returns the policy for a run of an algorithm. Raises AgentError if the algorithm runs another kind of policy."""
-    found = NicPolicy.read(path or shipped(algorithm))
-    runs, known = nic_algorithm(found.kind), methods.nic_policies()
+    policy = NicPolicy.read(path or shipped(algorithm))
+    runs, known = nic_algorithm(policy.kind), methods.nic_policies()
     others = {each.algorithm for each in known.values()}
-    if algorithm != runs and (algorithm in others or not known[found.kind].shared):
-        raise AgentError(f"{path}: is a policy of the kind {found.kind!r}, which {runs} runs; {algorithm} was asked for")
-    return found
+    if algorithm != runs and (algorithm in others or not known[policy.kind].shared):
+        raise AgentError(f"{path}: is a policy of the kind {policy.kind!r}, which {runs} runs; {algorithm} was asked for")
+    return policy
 
 
 def write_table(table: Words, path: Path) -> None:
@@ -208,8 +208,8 @@ class TablePolicy:
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
         """Returns the outputs for inputs [flows, inputs], and the memory [flows, memory] after them."""
-        acted, kept = self.integers(*(np.rint(each * Q16).astype(np.int64) for each in (inputs, memory)))
-        return acted / Q16, kept / Q16
+        acted, new_memory = self.integers(*(np.rint(array * Q16).astype(np.int64) for array in (inputs, memory)))
+        return acted / Q16, new_memory / Q16
 
     def integers(self, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
         """Computes the same as `step`, in Q16."""

@@ -44,11 +44,11 @@ def nic_algorithm(kind: str) -> str:
 
 def _kinds() -> dict[str, tuple[str, str]]:
     """Returns the owner of each kind of payload, and the options of `dcgym run` for it."""
-    own = {kind: (owner, RUN[owner]) for kind, owner in OWNERS.items()}
+    owners = {kind: (owner, RUN[owner]) for kind, owner in OWNERS.items()}
     for method in methods.by_name().values():
-        own |= {kind: (NIC, RUN[NIC]) for kind in method.nic_policies}
-        own |= {kind: (each.owner, each.run) for kind, each in method.policy_files.items()}
-    return own
+        owners |= {kind: (NIC, RUN[NIC]) for kind in method.nic_policies}
+        owners |= {kind: (policy_file.owner, policy_file.run) for kind, policy_file in method.policy_files.items()}
+    return owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ class PolicyFile(ABC):
                 raise AgentError(unknown("kind", str(kind), kinds))
             owner, run = kinds[kind]
             if owner != cls.OWNER:
-                made = f", made by {provenance['command']}" if provenance.get("command") else ""
+                origin = f", made by {provenance['command']}" if provenance.get("command") else ""
                 how = run.format(algorithm=nic_algorithm(kind), path=path)
-                raise AgentError(f"is a policy for {owner} (kind {kind!r}{made}), not for {cls.OWNER}; run it with {how}")
+                raise AgentError(f"is a policy for {owner} (kind {kind!r}{origin}), not for {cls.OWNER}; run it with {how}")
             return cls._checked(manifest, {name: array for name, array in arrays.items() if name != "manifest"})
         except AgentError as error:
             raise AgentError(f"{path}: {error}") from None
@@ -140,14 +140,14 @@ class PolicyFile(ABC):
     def made_of(cls, facts: Mapping[str, Any]) -> Mine:
         """Returns a predicate that recognizes a file whose provenance has these entries."""
 
-        def mine(path: Path) -> bool:
+        def is_own(path: Path) -> bool:
             try:
                 provenance = cls.read(path).provenance
             except AgentError:
                 return False
             return all(provenance.get(name) == value for name, value in facts.items())
 
-        return mine
+        return is_own
 
 
 def _parse_manifest(arrays: Arrays) -> dict[str, Any]:

@@ -69,8 +69,8 @@ class ObliviousTrees:
         """Returns the output for each row of inputs [..., inputs]."""
         x = np.asarray(inputs, np.float64)
         total = np.full(x.shape[:-1], self.bias)
-        for which, borders, leaves in zip(self.inputs, self.borders, self.leaves, strict=True):
-            total += leaves[leaf_of(x, which, borders)]
+        for split_inputs, borders, leaves in zip(self.inputs, self.borders, self.leaves, strict=True):
+            total += leaves[leaf_of(x, split_inputs, borders)]
         return np.asarray(np.clip(total, *self.RANGE))
 
     def packed_bytes(self) -> int:
@@ -80,9 +80,9 @@ class ObliviousTrees:
     def table_body(self) -> list[int]:
         """Returns the body of its table; borders and leaves are in Q16, borders as the context stores inputs."""
         words, at_zero = [], np.array(self.AT_ZERO)
-        for which, borders, leaves in zip(self.inputs, self.borders, self.leaves, strict=True):
-            words.append(sum(int(one) << (8 * level) for level, one in enumerate(which)))
-            shifted = borders - at_zero[which]
+        for split_inputs, borders, leaves in zip(self.inputs, self.borders, self.leaves, strict=True):
+            words.append(sum(int(one) << (8 * level) for level, one in enumerate(split_inputs)))
+            shifted = borders - at_zero[split_inputs]
             words += [int(value) for value in np.floor(shifted * Q16)]  # floor: x > border and x_q16 > floor are then equivalent
             words += [int(value) for value in np.rint(leaves * Q16)]
         return words
@@ -102,12 +102,12 @@ class ObliviousTrees:
         leaves: list[Floats] = []
         places: list[Integers] = []
         for _ in range(count):
-            split, place = _grow(bins, rest, weights, grids, ridge)
-            leaf = _leaves(place, rest, weights, ridge)
-            rest = rest - leaf[place]
+            split, row_leaves = _grow(bins, rest, weights, grids, ridge)
+            leaf = _leaves(row_leaves, rest, weights, ridge)
+            rest = rest - leaf[row_leaves]
             splits.append(split)
             leaves.append(leaf)
-            places.append(place)
+            places.append(row_leaves)
             _refit(leaves, places, rest, weights, ridge, 2)
         _refit(leaves, places, rest, weights, ridge, LAST_PASSES)
         chosen = np.array(splits)
@@ -115,11 +115,11 @@ class ObliviousTrees:
         return cls(chosen[..., 0], borders, np.round(np.array(leaves) * 2.0**24) / 2.0**24, round(bias * 2.0**24) / 2.0**24)
 
 
-def leaf_of(inputs: npt.NDArray[Any], which: Integers, borders: npt.NDArray[Any]) -> Integers:
+def leaf_of(inputs: npt.NDArray[Any], split_inputs: Integers, borders: npt.NDArray[Any]) -> Integers:
     """Returns the leaf's number in a tree, for inputs [..., inputs]."""
     leaf = np.zeros(inputs.shape[:-1], np.int64)
     for level in range(DEPTH):
-        leaf |= (inputs[..., which[level]] > borders[level]).astype(np.int64) << level
+        leaf |= (inputs[..., split_inputs[level]] > borders[level]).astype(np.int64) << level
     return leaf
 
 
@@ -131,41 +131,41 @@ def integer_sums(body: npt.ArrayLike, bias: int, stored_q16: npt.ArrayLike) -> I
     x = np.asarray(stored_q16, np.int64)
     total = np.full(x.shape[:-1], bias, np.int64)
     for tree in np.asarray(body, np.int64).reshape(-1, TREE_WORDS):
-        which = (tree[0] >> (8 * np.arange(DEPTH))) & (x.shape[-1] - 1)
-        total = total + tree[1 + DEPTH :][leaf_of(x, which, tree[1 : 1 + DEPTH])]
+        split_inputs = (tree[0] >> (8 * np.arange(DEPTH))) & (x.shape[-1] - 1)
+        total = total + tree[1 + DEPTH :][leaf_of(x, split_inputs, tree[1 : 1 + DEPTH])]
     return np.asarray(total)
 
 
 def _refit(leaves: list[Floats], places: list[Integers], rest: Floats, weights: Floats, ridge: float, rounds: int) -> None:
     """Refits each tree's leaves in turn to the residual of the other trees; keeps `rest` up to date."""
     for _ in range(rounds):
-        for number, place in enumerate(places):
-            rest += leaves[number][place]
-            leaves[number] = _leaves(place, rest, weights, ridge)
-            rest -= leaves[number][place]
+        for number, row_leaves in enumerate(places):
+            rest += leaves[number][row_leaves]
+            leaves[number] = _leaves(row_leaves, rest, weights, ridge)
+            rest -= leaves[number][row_leaves]
 
 
 def _grow(
     bins: Integers, rest: Floats, weights: Floats, grids: Sequence[Floats], ridge: float
 ) -> tuple[list[tuple[int, int]], Integers]:
     """Grows a tree. Returns (input, index of the border in its grid) for each level, and the leaf of each row."""
-    place = np.zeros(len(rest), np.int64)
+    row_leaves = np.zeros(len(rest), np.int64)
     split: list[tuple[int, int]] = []
     for level in range(DEPTH):
-        which, at = _best(bins, place, 1 << level, rest, weights, grids, ridge)
-        place |= (bins[which] > at).astype(np.int64) << level
-        split.append((which, at))
-    return split, place
+        column, at = _best(bins, row_leaves, 1 << level, rest, weights, grids, ridge)
+        row_leaves |= (bins[column] > at).astype(np.int64) << level
+        split.append((column, at))
+    return split, row_leaves
 
 
 def _best(
-    bins: Integers, place: Integers, parts: int, rest: Floats, weights: Floats, grids: Sequence[Floats], ridge: float
+    bins: Integers, row_parts: Integers, parts: int, rest: Floats, weights: Floats, grids: Sequence[Floats], ridge: float
 ) -> tuple[int, int]:
     """Returns the input and border that explain most when all current parts are split at it. On a tie the first wins."""
-    best, found = -1.0, (0, 0)
-    for which, grid in enumerate(grids):
+    best, split = -1.0, (0, 0)
+    for column, grid in enumerate(grids):
         width = len(grid) + 1
-        index = place * width + bins[which]
+        index = row_parts * width + bins[column]
         weight = np.bincount(index, weights, parts * width).reshape(parts, width).cumsum(axis=1)
         moment = np.bincount(index, weights * rest, parts * width).reshape(parts, width).cumsum(axis=1)
         below, above = weight[:, :-1], weight[:, -1:] - weight[:, :-1]
@@ -173,10 +173,10 @@ def _best(
         gain = (low * low / (below + ridge) + high * high / (above + ridge)).sum(axis=0)
         at = int(gain.argmax())
         if gain[at] > best:
-            best, found = float(gain[at]), (which, at)
-    return found
+            best, split = float(gain[at]), (column, at)
+    return split
 
 
-def _leaves(place: Integers, rest: Floats, weights: Floats, ridge: float) -> Floats:
-    weight = np.bincount(place, weights, LEAVES)
-    return np.asarray(np.bincount(place, weights * rest, LEAVES) / (weight + ridge))
+def _leaves(row_leaves: Integers, rest: Floats, weights: Floats, ridge: float) -> Floats:
+    weight = np.bincount(row_leaves, weights, LEAVES)
+    return np.asarray(np.bincount(row_leaves, weights * rest, LEAVES) / (weight + ridge))

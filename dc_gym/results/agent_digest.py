@@ -27,14 +27,14 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 def agent_digest(table: Arrays, learned: Arrays) -> str:
     """Returns 64 hexadecimal digits. `learned` is empty if nothing learns in the run."""
-    found = hashlib.sha256(f"dcgym-agent-digest {VERSION}\n".encode("ascii"))
+    digest = hashlib.sha256(f"dcgym-agent-digest {VERSION}\n".encode("ascii"))
     for part, arrays in zip(PARTS, (table, learned), strict=True):
-        found.update(f"{part} {len(arrays)}\n".encode())
+        digest.update(f"{part} {len(arrays)}\n".encode())
         for name, values in arrays.items():
             plain = np.asarray(values).astype(np.asarray(values).dtype.newbyteorder("<"), order="C")
-            found.update(f"{name} {plain.dtype.str} {list(plain.shape)}\n".encode())
-            found.update(plain.tobytes())
-    return found.hexdigest()
+            digest.update(f"{name} {plain.dtype.str} {list(plain.shape)}\n".encode())
+            digest.update(plain.tobytes())
+    return digest.hexdigest()
 
 
 def read_agents(folder: Path) -> tuple[Arrays, Arrays] | None:
@@ -50,8 +50,8 @@ def read_agents(folder: Path) -> tuple[Arrays, Arrays] | None:
 
 def agent_digest_of(folder: Path) -> str:
     """Returns the digest of the agents of a result, or '' if no agent acted."""
-    found = read_agents(folder)
-    return "" if found is None else agent_digest(*found)
+    agents = read_agents(folder)
+    return "" if agents is None else agent_digest(*agents)
 
 
 def first_agent_difference(a: Path, b: Path) -> str:
@@ -85,8 +85,8 @@ def _in_arrays(one: Arrays, other: Arrays) -> str:
         if (a.dtype, a.shape) != (b.dtype, b.shape):
             return f"{LEARNED}: {name} has {a.dtype} {list(a.shape)} and {b.dtype} {list(b.shape)}"
         if a.tobytes() != b.tobytes():
-            place = tuple(int(each) for each in np.argwhere(~_same(a, b))[0]) if not _same(a, b).all() else ()
-            return f"{LEARNED}: {name}{list(place) if place else ''} is {a[place]} and {b[place]}"
+            index = tuple(int(coordinate) for coordinate in np.argwhere(~_same(a, b))[0]) if not _same(a, b).all() else ()
+            return f"{LEARNED}: {name}{list(index) if index else ''} is {a[index]} and {b[index]}"
     return f"{LEARNED}: its arrays are in another order"
 
 

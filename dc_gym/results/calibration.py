@@ -14,11 +14,11 @@ QUANTITIES = ("rate_bps", "delay_ns", "buffer_bytes", "qdisc", "k_bytes")
 Row = dict[str, Any]
 
 
-def rows(ports: Sequence[Mapping[str, Any]], found: Mapping[str, Mapping[str, Any]], how: str = "read back") -> list[Row]:
+def rows(ports: Sequence[Mapping[str, Any]], measured: Mapping[str, Mapping[str, Any]], how: str = "read back") -> list[Row]:
     """Returns one row for each port: its name, how it was checked, and [asked, found] for each quantity that was checked."""
     calibrated = []
     for port in ports:
-        values = found.get(str(port["name"]), {})
+        values = measured.get(str(port["name"]), {})
         pairs = {name: [port.get(name), values[name]] for name in QUANTITIES if name in values}
         if port.get("marking") not in ("step", None):
             pairs.pop("k_bytes", None)  # RED's slope on an average has thresholds, and no K
@@ -29,7 +29,7 @@ def rows(ports: Sequence[Mapping[str, Any]], found: Mapping[str, Mapping[str, An
 def worst(calibration: Sequence[Mapping[str, Any]], quantity: str) -> float | None:
     """Returns the largest relative error of a quantity over all ports, or None if it was not checked."""
     pairs = [row[quantity] for row in calibration if _numbers(row.get(quantity))]
-    errors = [abs(found / asked - 1) if asked else float(found != asked) for asked, found in pairs]
+    errors = [abs(measured / requested - 1) if requested else float(measured != requested) for requested, measured in pairs]
     return max(errors, default=None)
 
 

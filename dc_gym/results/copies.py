@@ -31,14 +31,14 @@ def policies(copies: Mapping[str, Path]) -> dict[str, str]:
 
     If a policy is itself a result's copy, as when a result is run again, it keeps the name that it has there.
     """
-    found = {}
+    names = {}
     for name in [name for name in (POLICY_COPY, NIC_POLICY_COPY) if name in copies]:
         path = copies[name]
-        found[name] = policy_name(path)
+        names[name] = policy_name(path)
         with suppress(OSError, ValueError, AttributeError):
             stated = plain_json.read(path.parent / "manifest.json").get("policies", {}) if path.name == name else {}
-            found[name] = str(stated.get(name, found[name]))
-    return found
+            names[name] = str(stated.get(name, names[name]))
+    return names
 
 
 def sha256(folder: Path, names: Iterable[str]) -> dict[str, str]:

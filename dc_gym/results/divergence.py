@@ -57,18 +57,18 @@ class Difference:
 
     def __str__(self) -> str:
         when = "" if self.t_ns is None else f" at t = {self.t_ns} ns"
-        what = ", ".join(f"{each.column} {each.a!r} and {each.b!r}" for each in self.columns)
+        difference = ", ".join(f"{inequality.column} {inequality.a!r} and {inequality.b!r}" for inequality in self.columns)
         if self.only:
-            what = f"only {self.only.upper()} has this record"
-        return f"{self.table}, {self.where}{when}: {what} (record {self.row})"
+            difference = f"only {self.only.upper()} has this record"
+        return f"{self.table}, {self.where}{when}: {difference} (record {self.row})"
 
 
 def first_difference(a: Tables, b: Tables) -> Difference | None:
     """Returns where two results first diverge, or None. Ports come first: without equal names records cannot be compared."""
     if (ports := _ports_difference(a.ports, b.ports)) is not None:
         return ports
-    found = [each for table in TABLES.values() if (each := _table_difference(table, a, b)) is not None]
-    return min(found, key=lambda each: each.t_ns or 0) if found else None
+    differences = [difference for table in TABLES.values() if (difference := _table_difference(table, a, b)) is not None]
+    return min(differences, key=lambda difference: difference.t_ns or 0) if differences else None
 
 
 def history(a: Tables, b: Tables, difference: Difference, count: int) -> list[int]:
@@ -86,7 +86,7 @@ def history(a: Tables, b: Tables, difference: Difference, count: int) -> list[in
 
 def _last_instant(tables: Tables) -> int:
     """Returns the last time for which a result has a record."""
-    return max((int(tables.table(each.name)[each.time].max(initial=0)) for each in TABLES.values()), default=0)
+    return max((int(tables.table(schema.name)[schema.time].max(initial=0)) for schema in TABLES.values()), default=0)
 
 
 def values_of(tables: Tables, table: str, row: int) -> dict[str, Value]:
@@ -117,7 +117,7 @@ def _trace_difference(table: TableSchema, a: Tables, b: Tables) -> Difference | 
     t_ns = int(record[table.time])
     unequal = _inequalities(table, a.names, b.names, record, other[row]) if in_a and in_b else ()
     where = _where(table, has, record)
-    also = tuple(each for each in _at_instant(table, a, b, t_ns) if each != where)
+    also = tuple(location for location in _at_instant(table, a, b, t_ns) if location != where)
     return Difference(table.name, where, t_ns, row, _only(in_a, in_b), unequal, also)
 
 
@@ -140,10 +140,10 @@ def _first_unequal(table: TableSchema, one: Records, other: Records) -> int | No
 def _at_instant(table: TableSchema, a: Tables, b: Tables, t_ns: int) -> Iterator[str]:
     """Yields the ports or flows whose records at one time are not the same."""
     key = table.order[1]
-    mine, theirs = (_of_instant(table, tables, t_ns) for tables in (a, b))
-    for number in sorted(mine.keys() | theirs.keys()):
-        if mine.get(number) != theirs.get(number):
-            tables = a if number in mine else b
+    records_a, records_b = (_of_instant(table, tables, t_ns) for tables in (a, b))
+    for number in sorted(records_a.keys() | records_b.keys()):
+        if records_a.get(number) != records_b.get(number):
+            tables = a if number in records_a else b
             record = np.zeros((), table.dtype)
             record[key] = number
             yield _where(table, tables, record)

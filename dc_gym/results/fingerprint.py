@@ -92,9 +92,9 @@ def environment(kernel: KernelBuild, ovs: OpenVSwitch) -> dict[str, str]:
 def acting(spec: Spec) -> dict[str, str]:
     """Returns by name the identities of the code that acts for the spec's controller: its policy's code, methods, and numpy."""
     parts = _acting_parts(spec)
-    found = {"agents": _digest(AGENTS)} if "agents" in parts else {}
-    found |= {"methods": of_methods(named)} if (named := _methods_in(spec)) else {}
-    return found | ({"numpy": metadata.version("numpy")} if "numpy" in parts else {})
+    identities = {"agents": _digest(AGENTS)} if "agents" in parts else {}
+    identities |= {"methods": of_methods(named)} if (named := _methods_in(spec)) else {}
+    return identities | ({"numpy": metadata.version("numpy")} if "numpy" in parts else {})
 
 
 def kind_of(spec: Spec) -> str:
@@ -114,7 +114,7 @@ def _methods_in(spec: Spec) -> tuple[str, ...]:
     if spec.controller.policy is not None:
         named |= {str(spec.controller.policy), *re.findall(r"\w+", spec.agent.reward)}
     whose = folder.parts[-4:-2]
-    return tuple(name for name, each in methods.by_name().items() if each.acts_in(named) or whose == ("methods", name))
+    return tuple(name for name, method in methods.by_name().items() if method.acts_in(named) or whose == ("methods", name))
 
 
 def programs() -> str:
@@ -152,7 +152,7 @@ def read_sources() -> None:
 
 def _by_folder(patterns: tuple[str, ...]) -> dict[str, str]:
     folders = dict.fromkeys(map(_folder, patterns))
-    return {folder: _digest(each for each in patterns if _folder(each) == folder) for folder in folders}
+    return {folder: _digest(pattern for pattern in patterns if _folder(pattern) == folder) for folder in folders}
 
 
 def _folder(pattern: str) -> str:

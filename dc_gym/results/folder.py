@@ -136,15 +136,15 @@ def kept_on_failure(partial: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        kept = _keep(partial, error) if owner.is_here() else None
-        if kept is None:
+        path = _keep(partial, error) if owner.is_here() else None
+        if path is None:
             raise
-        told = TestbedError(f"the traffic ended, but not the result: {in_one_line(error)}; what was recorded is kept in {kept}")
+        report = TestbedError(f"the traffic ended, but not the result: {in_one_line(error)}; what was recorded is kept in {path}")
         if is_of_machine(error):
-            told.exit_code = MachineError.exit_code
+            report.exit_code = MachineError.exit_code
         elif isinstance(error, TestbedError):
-            told.exit_code = error.exit_code
-        raise told from error
+            report.exit_code = error.exit_code
+        raise report from error
 
 
 def finish(partial: Path) -> Path:
@@ -208,10 +208,10 @@ def is_unfinished(path: Path) -> bool:
     if not _is_folder(path):
         return False
     try:
-        made = [each for each in path.iterdir() if each.name != LOCK or not _is_file(each) or each.stat().st_size]
+        contents = [entry for entry in path.iterdir() if entry.name != LOCK or not _is_file(entry) or entry.stat().st_size]
     except (FileNotFoundError, PermissionError):  # its owner has removed it just now, or nobody else may look
         return False
-    return not made or folder_lock.is_ours(path)
+    return not contents or folder_lock.is_ours(path)
 
 
 def partial_of(out: Path) -> Path:
@@ -286,18 +286,18 @@ def _keep(partial: Path, error: Exception) -> Path | None:
 
     It replaces the DIR.failed of an earlier run.
     """
-    kept = partial.with_suffix(FAILED)
+    failed = partial.with_suffix(FAILED)
     try:
-        if (kept / FAILURE).is_file():
-            remove(kept)
+        if (failed / FAILURE).is_file():
+            remove(failed)
         _open_as_usual(partial)
-        partial.rename(kept)
+        partial.rename(failed)
     except (OSError, MachineError):  # finished, or somebody else's folder is in the way
         return None
     with contextlib.suppress(OSError):
-        (kept / LOCK).unlink(missing_ok=True)
-        (kept / FAILURE).write_text("".join(traceback.format_exception(error)))
-    return kept
+        (failed / LOCK).unlink(missing_ok=True)
+        (failed / FAILURE).write_text("".join(traceback.format_exception(error)))
+    return failed
 
 
 def _open_as_usual(partial: Path) -> None:
@@ -324,8 +324,8 @@ def _require_free(out: Path, force: bool) -> None:
     if not os.path.lexists(out):
         return
     if not _may_go(out):
-        what = "is not a result" if _is_folder(out) else "is a link" if out.is_symlink() else "is a file"
-        raise UsageError(f"{out} {what}, and --force replaces results only; give another --out")
+        reason = "is not a result" if _is_folder(out) else "is a link" if out.is_symlink() else "is a file"
+        raise UsageError(f"{out} {reason}, and --force replaces results only; give another --out")
     if not force:
         raise UsageError(f"{out} exists; replace it with --force, or give another --out")
 

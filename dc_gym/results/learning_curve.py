@@ -48,7 +48,7 @@ class Evaluation:
     def means(self) -> tuple[Floats, Floats]:
         """Returns the steps at which policies were frozen, and the mean return at each of them."""
         places = np.unique(self.x)
-        return places, np.array([self.returns[self.x == place].mean() for place in places])
+        return places, np.array([self.returns[self.x == step].mean() for step in places])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,12 @@ class LearningCurve:
         """Returns a dict for each row, with the numbers that it has, as trackers of experiments take them."""
         named = {self.axis: self.x, **self.columns}
         every = ({name: float(values[row]) for name, values in named.items()} for row in range(len(self.x)))
-        return [{name: value for name, value in each.items() if math.isfinite(value)} for each in every]
+        return [{name: value for name, value in numbers.items() if math.isfinite(value)} for numbers in every]
 
 
 def is_training(folder: Path) -> bool:
     """Returns whether a folder belongs to a training that has reported something."""
-    return any((place / name).is_file() for place in _places(folder) for name in (PROGRESS, CURVE))
+    return any((path / name).is_file() for path in _places(folder) for name in (PROGRESS, CURVE))
 
 
 def read(folder: str | Path) -> LearningCurve:
@@ -85,11 +85,11 @@ def read(folder: str | Path) -> LearningCurve:
     Raises UsageError if there is no training, ResultError if its table was changed or has no row yet.
     """
     folder = Path(folder)
-    for place in _places(folder):
-        for command, name, own in _kinds():
-            if (place / name).is_file() and (*own.columns,) == (*_header(place / name)[: len(own.columns)],):
-                evaluations = _evaluations(place / EVALUATION) if name == PROGRESS else ()
-                return _curve(folder, place / name, command, own, evaluations)
+    for path in _places(folder):
+        for command, name, schema in _kinds():
+            if (path / name).is_file() and (*schema.columns,) == (*_header(path / name)[: len(schema.columns)],):
+                evaluations = _evaluations(path / EVALUATION) if name == PROGRESS else ()
+                return _curve(folder, path / name, command, schema, evaluations)
     raise UsageError(f"{folder}: no training; give the --out of dcgym train, or of the training of a method")
 
 
@@ -101,18 +101,18 @@ def _kinds() -> Iterator[tuple[str, str, MethodCurve]]:
             yield f"dcgym method {name} train", CURVE, method.curve
 
 
-def _curve(folder: Path, table: Path, command: str, own: MethodCurve, evaluations: Sequence[Evaluation]) -> LearningCurve:
+def _curve(folder: Path, table: Path, command: str, schema: MethodCurve, evaluations: Sequence[Evaluation]) -> LearningCurve:
     rows = _rows(table)
     if not rows:
         raise ResultError(f"{table}: it has no row yet; wait for the training's first report")
-    axis = STEPS if table.name == PROGRESS else own.columns[0]
+    axis = STEPS if table.name == PROGRESS else schema.columns[0]
     numbers = {name: np.array([_number(row[name]) for row in rows]) for name in _header(table)}
     if not np.isfinite(numbers[axis]).all():
         raise ResultError(f"{table}: {axis} is not a number in every row; the file was changed")
     x = numbers.pop(axis)
     empty = numbers[DECISIONS] == 0 if DECISIONS in numbers else np.zeros(len(rows), bool)
-    kept = {name: np.where(empty, np.nan, values) for name, values in numbers.items() if np.isfinite(values).any()}
-    return LearningCurve(folder, command, axis, x, kept, tuple(evaluations), own.titles)
+    columns = {name: np.where(empty, np.nan, values) for name, values in numbers.items() if np.isfinite(values).any()}
+    return LearningCurve(folder, command, axis, x, columns, tuple(evaluations), schema.titles)
 
 
 def _places(folder: Path) -> tuple[Path, Path]:
@@ -124,11 +124,11 @@ def _evaluations(table: Path) -> list[Evaluation]:
     """Returns the evaluations by spec, in the order of the table; nothing without one."""
     if not table.is_file() or not {"spec", "steps", "return"} <= set(_header(table)):
         return []
-    found: dict[str, list[tuple[float, float]]] = {}
+    points: dict[str, list[tuple[float, float]]] = {}
     for row in _rows(table):
-        found.setdefault(row["spec"], []).append((_number(row["steps"]), _number(row["return"])))
-    pairs = {spec: np.array([pair for pair in each if all(map(math.isfinite, pair))]) for spec, each in found.items()}
-    return [Evaluation(spec, each[:, 0], each[:, 1]) for spec, each in pairs.items() if each.size]
+        points.setdefault(row["spec"], []).append((_number(row["steps"]), _number(row["return"])))
+    pairs = {spec: np.array([pair for pair in returns if all(map(math.isfinite, pair))]) for spec, returns in points.items()}
+    return [Evaluation(spec, returns[:, 0], returns[:, 1]) for spec, returns in pairs.items() if returns.size]
 
 
 def _header(table: Path) -> list[str]:
@@ -145,10 +145,10 @@ def _rows(table: Path) -> list[dict[str, str]]:
     text = _text(table)
     lines = text[: text.rfind("\n") + 1].splitlines()
     try:
-        found = list(csv.DictReader(lines))
+        records = list(csv.DictReader(lines))
     except csv.Error as error:
         raise ResultError(f"{table}: not a table of comma-separated values ({error}); the file was changed") from None
-    return [row for row in found if None not in row and None not in row.values()]
+    return [row for row in records if None not in row and None not in row.values()]
 
 
 def _number(text: str) -> float:

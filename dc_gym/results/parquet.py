@@ -56,14 +56,14 @@ def check(path: Path, table: TableSchema) -> None:
     """
     with _readable(path), pa.OSFile(str(path)) as file:
         opened = pq.ParquetFile(file, pre_buffer=False)
-        found = opened.schema_arrow
+        file_schema = opened.schema_arrow
     for field in schema(table):
-        if field.name not in found.names:
+        if field.name not in file_schema.names:
             if field.name in table.unknown:
                 continue
             raise ResultError(f"{path}: column {field.name} is missing; the file was not written by `dcgym run`")
-        if found.field(field.name).type != field.type:
-            raise ResultError(f"{path}: column {field.name} is {found.field(field.name).type}, not {field.type}")
+        if file_schema.field(field.name).type != field.type:
+            raise ResultError(f"{path}: column {field.name} is {file_schema.field(field.name).type}, not {field.type}")
     _require_small_groups(path, opened.metadata, schema(table))
 
 
@@ -77,9 +77,9 @@ def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         plain = pq.ParquetFile(file, pre_buffer=False)
         texts = [field.name for field in plain.schema_arrow if pa.types.is_string(field.type)]
         opened = pq.ParquetFile(file, metadata=plain.metadata, pre_buffer=False, read_dictionary=texts)
-        wanted = [name for name in columns or plain.schema_arrow.names if name in plain.schema_arrow.names]
-        _require_small(path, opened, wanted, file.size())
-        return _unfolded(path, opened.read(wanted, use_threads=False), [name for name in texts if name in wanted])
+        names = [name for name in columns or plain.schema_arrow.names if name in plain.schema_arrow.names]
+        _require_small(path, opened, names, file.size())
+        return _unfolded(path, opened.read(names, use_threads=False), [name for name in texts if name in names])
 
 
 def read_pieces(path: Path, table: TableSchema, columns: Sequence[str], names: Names) -> Iterator[Piece]:
@@ -92,24 +92,24 @@ def read_pieces(path: Path, table: TableSchema, columns: Sequence[str], names: N
             yield {name: _values(path, table, name, batch, names) for name in columns}
 
 
-def _require_small_groups(path: Path, found: pq.FileMetaData, kind: pa.Schema) -> None:
+def _require_small_groups(path: Path, metadata: pq.FileMetaData, kind: pa.Schema) -> None:
     """Raises an error if a row group states more than PIECE_BYTES."""
-    for number in range(found.num_row_groups):
-        group = found.row_group(number)
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
         stated_bytes = max(group.total_byte_size, group.num_rows * _row_bytes(path, kind))
         bounded.require(f"{path}: row group {number}", stated_bytes, PIECE_BYTES, AGAIN, ResultError)
 
 
 def _require_small(path: Path, opened: pq.ParquetFile, columns: Sequence[str], file_bytes: int) -> None:
     """Raises an error if these columns state more than may be read whole."""
-    found = opened.metadata
-    groups = (found.row_group(number) for number in range(found.num_row_groups))
+    metadata = opened.metadata
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     chunks = (group.column(number) for group in groups for number in range(group.num_columns))
     stated_bytes = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in columns)
     kind = pa.schema([opened.schema_arrow.field(name) for name in columns])
     most_bytes = max(WHOLE_BYTES, WHOLE_RATIO * file_bytes)
-    bounded.require(f"{path}:", max(stated_bytes, found.num_rows * _row_bytes(path, kind)), most_bytes, IN_PIECES, ResultError)
-    parquet_pages.require_as_stated(path, found, columns)
+    bounded.require(f"{path}:", max(stated_bytes, metadata.num_rows * _row_bytes(path, kind)), most_bytes, IN_PIECES, ResultError)
+    parquet_pages.require_as_stated(path, metadata, columns)
 
 
 def _row_bytes(path: Path, kind: pa.Schema) -> int:
@@ -177,11 +177,11 @@ def from_arrow(values: pa.Array, unknown: int | None = None) -> npt.NDArray[Any]
     if dtype.kind not in "iu" or (values.null_count and unknown is None):
         raise ResultError(f"a column of {values.type} with {values.null_count} missing values is not one of integers")
     valid, buffer = values.buffers()
-    found = np.frombuffer(b"" if buffer is None else buffer, dtype, len(values), values.offset * dtype.itemsize)
+    numbers = np.frombuffer(b"" if buffer is None else buffer, dtype, len(values), values.offset * dtype.itemsize)
     if not values.null_count:
-        return found
+        return numbers
     bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")
-    return np.where(bits[values.offset : values.offset + len(values)], found, dtype.type(unknown))
+    return np.where(bits[values.offset : values.offset + len(values)], numbers, dtype.type(unknown))
 
 
 def _column(table: TableSchema, records: Records, field: pa.Field, names: Names) -> pa.Array:
@@ -217,8 +217,8 @@ def _row_numbers(path: Path, name: str, chunks: Sequence[pa.Array], known: tuple
         unknown = [texts[index] for index in np.unique(used) if texts[index] not in rows]
         if unknown:
             old = "; an older version did not record the names of a plug-in's controllers: run it again"
-            told = old if name == "controller" else ""
-            raise ResultError(f"{path}: column {name} has {unknown[0]!r}, which is not one of: {', '.join(known)}{told}")
+            hint = old if name == "controller" else ""
+            raise ResultError(f"{path}: column {name} has {unknown[0]!r}, which is not one of: {', '.join(known)}{hint}")
         parts.append(np.array([rows.get(text, 0) for text in texts], "<u4")[used] if len(used) else parts[0])
     return np.concatenate(parts)
 

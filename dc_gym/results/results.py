@@ -152,9 +152,9 @@ class Result:
     def inputs(self) -> dict[str, str]:
         """SHA-256 of the files that the spec read, by the names of their copies. The spec contains only those names."""
         stated, code = self.manifest.get("inputs"), self.manifest.get("code")
-        found = stated if isinstance(stated, Mapping) else sha256(self.path, COPIES)
+        hashes = stated if isinstance(stated, Mapping) else sha256(self.path, COPIES)
         rows = [row for row in code if isinstance(row, Mapping)] if isinstance(code, list) else []
-        return {**found, **{str(row.get("file")): str(row.get("sha256")) for row in rows}}
+        return {**hashes, **{str(row.get("file")): str(row.get("sha256")) for row in rows}}
 
     @property
     def tables(self) -> Tables:
@@ -216,12 +216,12 @@ class Result:
 
     def check_digest(self) -> None:
         """Computes the digests from the tables and compares them with the manifest's."""
-        found = digest_of(self.stored)
-        if found != self.digest:
-            raise ResultError(f"{self.path}: the tables have digest {found}, the manifest says {self.digest}: they were changed")
+        actual = digest_of(self.stored)
+        if actual != self.digest:
+            raise ResultError(f"{self.path}: the tables have digest {actual}, the manifest says {self.digest}: they were changed")
         stated = self.manifest.get("agent_digest")  # an older version stated none
-        if stated is not None and (found := self.agent_digest) != stated:
-            why = f"{' and '.join(PARTS)} have digest {found or '-'}, the manifest says {stated}: they were changed"
+        if stated is not None and (actual := self.agent_digest) != stated:
+            why = f"{' and '.join(PARTS)} have digest {actual or '-'}, the manifest says {stated}: they were changed"
             raise ResultError(f"{self.path}: {why}")
 
 
@@ -344,17 +344,17 @@ def result_folders(folder: Path) -> list[Path]:
     """Returns the folders of complete results in a folder that may hold many, such as a sweep's, in the order of their paths."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; give one that holds results, such as that of a sweep")
-    found = sorted(_results_below(folder))
-    if not found:
+    folders = sorted(_results_below(folder))
+    if not folders:
         raise UsageError(f"{folder}: it holds no result; give the folder of a sweep, or one with several results")
-    return found
+    return folders
 
 
 def _results_below(folder: Path) -> Iterator[Path]:
     """Yields the result folders below, including the folder itself."""
     for depth in range(DEPTH):
-        found = (path.parent for path in folder.glob("*/" * depth + "manifest.json"))
-        yield from (path for path in found if not path.name.endswith((PARTIAL, FAILED)))
+        paths = (path.parent for path in folder.glob("*/" * depth + "manifest.json"))
+        yield from (path for path in paths if not path.name.endswith((PARTIAL, FAILED)))
 
 
 def port_rows(graph: Graph) -> list[dict[str, Any]]:
@@ -392,12 +392,12 @@ def _check_version(path: Path, manifest: Mapping[str, Any]) -> None:
 
 def _controllers(path: Path, manifest: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Returns the names of the controllers that the result recorded, or None if it is of a version that recorded none."""
-    found = manifest.get("controllers")
-    if found is None:
+    names = manifest.get("controllers")
+    if names is None:
         return None
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ResultError(f"{path / 'manifest.json'}: controllers is not a list of names; the file was changed")
-    return tuple(found)
+    return tuple(names)
 
 
 def _read_ports(path: Path) -> list[dict[str, Any]]:
@@ -411,8 +411,8 @@ def _read_ports(path: Path) -> list[dict[str, Any]]:
 
 
 def _check_shape(path: Path, value: Any, shape: shapes.Shape) -> None:
-    if told := fault(value, shape):
-        raise ResultError(f"{path}: {told}; the file was changed")
+    if problem := fault(value, shape):
+        raise ResultError(f"{path}: {problem}; the file was changed")
 
 
 def _read_json(path: Path, kind: type) -> Any:

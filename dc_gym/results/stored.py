@@ -51,8 +51,8 @@ class StoredTables:
         """Returns a whole table as canonical records, which stay in memory."""
         if name not in self._records:
             read = self.arrow(name) if self.has(name) else None
-            found = empty(name) if read is None else parquet.to_records(self.folder, TABLES[name], read, self.names)
-            self._records[name] = found
+            records = empty(name) if read is None else parquet.to_records(self.folder, TABLES[name], read, self.names)
+            self._records[name] = records
         return self._records[name]
 
     def pieces(self, name: str, *columns: str) -> Iterator[Piece]:

@@ -91,10 +91,10 @@ def _check_end(status: int, log: Path, ground: str) -> None:
         return
     lines = log.read_text(errors="replace").splitlines()
     reasons = [line.removeprefix(REASON) for line in lines if line.startswith(REASON)]
-    shown = [line for line in lines if not line.startswith(REASON)][-15:]
-    what = reasons[-1] if reasons else f"what ran in the {ground} ended with status {status}"
+    tail = [line for line in lines if not line.startswith(REASON)][-15:]
+    reason = reasons[-1] if reasons else f"what ran in the {ground} ended with status {status}"
     if any(os.strerror(full) in line for full in (errno.ENOSPC, errno.EDQUOT) for line in lines):
-        raise MachineError(f"{log.parent}: no room for what the run writes; free some, or give another --out ({what})")
+        raise MachineError(f"{log.parent}: no room for what the run writes; free some, or give another --out ({reason})")
     if why := process_room.explains("\n".join(lines)):
         raise MachineError(why)
-    raise TestbedError("\n".join([what, *(f"  {ground}: {line}" for line in shown)]))
+    raise TestbedError("\n".join([reason, *(f"  {ground}: {line}" for line in tail)]))

@@ -85,29 +85,29 @@ def check(experiment: Experiment, out: Path, progress: Progress) -> None:
 def free_bytes(path: Path) -> int:
     """Returns the bytes that this user may still write to the file system on which a new `path` will lie."""
     there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-    found = os.statvfs(there)
-    return found.f_bavail * found.f_frsize
+    file_system = os.statvfs(there)
+    return file_system.f_bavail * file_system.f_frsize
 
 
 def _least_ns(flow: Flow, duration_ns: int, fastest_bps: int) -> int:
     """Returns the time for which a flow is sampled at least."""
-    asked = flow.request
-    if asked.spare or asked.gate >= 0:
+    request = flow.request
+    if request.spare or request.gate >= 0:
         return 0
-    limits = [(asked.stop_ns or duration_ns) - asked.start_ns, duration_ns - asked.start_ns]
-    limits += [asked.length_ns] if asked.length_ns else []
-    limits += [asked.size_bytes * 8 * 10**9 // min(asked.rate_bps or fastest_bps, fastest_bps)] if asked.size_bytes else []
+    limits = [(request.stop_ns or duration_ns) - request.start_ns, duration_ns - request.start_ns]
+    limits += [request.length_ns] if request.length_ns else []
+    limits += [request.size_bytes * 8 * 10**9 // min(request.rate_bps or fastest_bps, fastest_bps)] if request.size_bytes else []
     return max(0, min(limits))
 
 
 def _capture_bytes(experiment: Experiment) -> int:
     """Returns the bytes of the files of all captured ports whose links carry full frames all the time."""
     capture, graph, total = experiment.spec.capture, experiment.graph, 0
-    kept = min(capture.snap_bytes, graph.frame_bytes) + BLOCK_BYTES
+    record_bytes = min(capture.snap_bytes, graph.frame_bytes) + BLOCK_BYTES
     for port in graph.ports():
         if port.ifname in capture.ports:
             frames = graph.cable_of(port).rate_bps * experiment.spec.time.duration_ns // (graph.frame_bytes * 8 * 10**9)
-            total += frames * kept * (2 if capture.direction == "both" else 1)
+            total += frames * record_bytes * (2 if capture.direction == "both" else 1)
     return total
 
 

@@ -123,27 +123,27 @@ def field_of_event(name: str) -> Any:
 
 def _events(tables: list[Any]) -> tuple[EventSpec, ...]:
     """Returns the entries of [[events]], as the file orders them."""
-    found = []
+    events = []
     for section, event in entries(tables, "events", EventSpec, {"at": f"give {TIME.example}"}):
         _check_keys(section, event)
-        found.append(event)
-    return tuple(found)
+        events.append(event)
+    return tuple(events)
 
 
 def _check_keys(section: str, event: EventSpec) -> None:
     """Raises KeyFault unless an event names one thing, and something that it has."""
-    given = values_of(event)
-    named = [target for target in TARGETS if target in given]
+    values = values_of(event)
+    named = [target for target in TARGETS if target in values]
     if len(named) != 1:
-        what = f"names {' and '.join(named)}" if named else "names nothing that changes"
-        raise KeyFault(section, None, f"{what}; give one of: {', '.join(TARGETS)}")
+        reason = f"names {' and '.join(named)}" if named else "names nothing that changes"
+        raise KeyFault(section, None, f"{reason}; give one of: {', '.join(TARGETS)}")
     (target,) = named
-    for name in given:
+    for name in values:
         if name not in (*NEEDED, target, *TARGETS[target]) and not (name == "reroute" and target in ROUTED):
             raise KeyFault(f"{section}.{name}", _written(event, name), f"is nothing that a {target} has; {_has(target)}")
     if event.reroute_ns is not None and event.state is None:
         raise KeyFault(f"{section}.reroute", _written(event, "reroute"), "reacts to a state; give state, or leave it out")
-    if TARGETS[target] and not any(name in given for name in TARGETS[target]):
+    if TARGETS[target] and not any(name in values for name in TARGETS[target]):
         raise KeyFault(section, None, f"changes nothing; give one of: {', '.join(TARGETS[target])}")
 
 
@@ -165,7 +165,7 @@ def scaled_rate(rate_bps: int, scale: int) -> int:
 
 def in_order(events: Sequence[EventSpec]) -> list[tuple[int, EventSpec]]:
     """Returns the events with their numbers in the file, in the order of their times."""
-    return sorted(enumerate(events), key=lambda each: each[1].at_ns)
+    return sorted(enumerate(events), key=lambda pair: pair[1].at_ns)
 
 
 def changes(events: Sequence[EventSpec], graph: Graph, scale: int = 1) -> tuple[Change, ...]:
@@ -182,7 +182,7 @@ def link_changes(words: Sequence[str], graph: Graph, scale: int = 1) -> tuple[Ch
 
     Raises KeyFault for names that the network lacks, and for words of another form.
     """
-    at = next((place for place, word in enumerate(words) if word in (*OF_LINK, *STATES)), len(words))
+    at = next((position for position, word in enumerate(words) if word in (*OF_LINK, *STATES)), len(words))
     names, rest = list(words[:at]), [*words[at:]]
     if rest and rest[0] in STATES:
         rest.insert(0, "state")
@@ -212,29 +212,29 @@ SOURCES = ("size", "distribution", "distribution_file")
 
 def sections(events: Sequence[EventSpec], workload: WorkloadSpec) -> tuple[Section, ...]:
     """Returns the phases of the workload: the spec's workload, from t0 on, and one phase for each event that changes it."""
-    found = [Section(0, workload)]
+    phases = [Section(0, workload)]
     for number, event in in_order(events):
         if event.workload is not None:
-            if event.at_ns <= found[-1].at_ns:
+            if event.at_ns <= phases[-1].at_ns:
                 why = "the workload changes at that time already, or begins with it; give a later time"
                 raise KeyFault(f"events[{number}].at", event.at_ns, why)
-            found.append(Section(event.at_ns, _section(f"events[{number}].workload", found[-1].workload, dict(event.workload))))
-    return tuple(found)
+            phases.append(Section(event.at_ns, _section(f"events[{number}].workload", phases[-1].workload, dict(event.workload))))
+    return tuple(phases)
 
 
-def _section(place: str, before: WorkloadSpec, table: dict[str, Any]) -> WorkloadSpec:
+def _section(section: str, before: WorkloadSpec, table: dict[str, Any]) -> WorkloadSpec:
     """Returns the section of a phase. The keys of its table replace keys of the phase before, or with `kind` the whole phase."""
     kept = {} if "kind" in table else {name: value for name, value in to_plain(before, WorkloadSpec).items() if name not in table}
     dropped = {*OF_ONE_PHASE, *(SOURCES if any(name in table for name in SOURCES) else ())}
     whole = {name: value for name, value in kept.items() if name not in dropped} | table
     for name in ("exec", "distribution_file", "file"):
         if name in table:
-            raise KeyFault(f"{place}.{name}", None, "cannot change while the run goes on; leave it out")
+            raise KeyFault(f"{section}.{name}", None, "cannot change while the run goes on; leave it out")
     try:
         return WorkloadSpec(**parse(whole, "workload", WorkloadSpec))
     except KeyFault as fault:
         kind = UnknownKey if isinstance(fault, UnknownKey) else KeyFault
-        raise kind(f"{place}.{fault.key.removeprefix('workload.')}", fault.value, fault.why) from None
+        raise kind(f"{section}.{fault.key.removeprefix('workload.')}", fault.value, fault.why) from None
 
 
 @dataclass
@@ -267,12 +267,12 @@ class _State:
                 if queues:
                     yield Change(event.at_ns, number, port.ifname, self._of_port(port, event, section))
 
-    def _of_ends(self, what: str, ports: Sequence[Port], event: EventSpec, section: str) -> Iterator[tuple[str, int]]:
+    def _of_ends(self, link: str, ports: Sequence[Port], event: EventSpec, section: str) -> Iterator[tuple[str, int]]:
         """Yields settings and values of an event for these ports: both ends of a link, or one."""
         if event.state is not None:
             names = {port.ifname for port in ports}
             if names <= self.down if event.state == "down" else not names & self.down:
-                raise KeyFault(f"{section}.state", event.state, f"the link {what} is {event.state} already; leave it out")
+                raise KeyFault(f"{section}.state", event.state, f"the link {link} is {event.state} already; leave it out")
             self.down = self.down | names if event.state == "down" else self.down - names
             yield CUT, int(event.state == "down")
         if event.rate_bps is not None:
@@ -287,23 +287,23 @@ class _State:
             why = f'the queue of {port.ifname} is {port.queue.kind}; topology.qdisc = "port" can change while it works'
             raise KeyFault(f"{section}.port", event.port, why)
         now = self.queues.setdefault(port.ifname, _queue_of(port))
-        given = self._given(port, event)
-        now |= given
-        marks = KMIN in given or KMAX in given or PMAX in given
+        settings = self._given(port, event)
+        now |= settings
+        marks = KMIN in settings or KMAX in settings or PMAX in settings
         _check_queue(section, port, now, marks, self.graph.frame_bytes)
         return tuple(
-            (name, now[name]) for name in (*((LIMIT,) if LIMIT in given else ()), *((KMIN, KMAX, PMAX) if marks else ()))
+            (name, now[name]) for name in (*((LIMIT,) if LIMIT in settings else ()), *((KMIN, KMAX, PMAX) if marks else ()))
         )
 
     def _given(self, port: Port, event: EventSpec) -> dict[str, int]:
         rate_bps = self.graph.cable_of(port).rate_bps
         sizes = {LIMIT: event.buffer_bytes, KMIN: event.kmin_bytes, KMAX: event.kmax_bytes}
-        found = {
+        settings = {
             name: in_bytes(size, rate_bps, self.base_rtt_ns, self.graph.frame_bytes)
             for name, size in sizes.items()
             if size is not None
         }
-        return found | ({} if event.pmax_ppm is None else {PMAX: event.pmax_ppm})
+        return settings | ({} if event.pmax_ppm is None else {PMAX: event.pmax_ppm})
 
 
 def _queue_of(port: Port) -> dict[str, int]:
@@ -343,25 +343,25 @@ def _cables(graph: Graph, link: Sequence[str], section: str) -> list[Cable]:
         if word not in known:
             raise KeyFault(f"{section}.link", list(link), _unknown(word, known, "node" if known is nodes else "port"))
     if known is nodes:
-        found = [cable for cable in graph.cables if {cable.a.node, cable.b.node} == set(link)]
+        cables = [cable for cable in graph.cables if {cable.a.node, cable.b.node} == set(link)]
     else:
-        found = [cable for cable in graph.cables if set(link) <= {cable.a.ifname, cable.b.ifname}]
-    if not found:
+        cables = [cable for cable in graph.cables if set(link) <= {cable.a.ifname, cable.b.ifname}]
+    if not cables:
         raise KeyFault(f"{section}.link", list(link), "the network has no link between them; name two neighbours")
-    return found
+    return cables
 
 
 def _ports(graph: Graph, pattern: str, section: str, queues: bool) -> list[Port]:
     """Returns the ports of a name or pattern; only switches' ports if their queues change."""
     known = graph.switch_ports() if queues else graph.ports()
-    found = [port for port in known if fnmatchcase(port.ifname, pattern)]
-    if not found and any(fnmatchcase(port.ifname, pattern) for port in graph.ports()):
+    ports = [port for port in known if fnmatchcase(port.ifname, pattern)]
+    if not ports and any(fnmatchcase(port.ifname, pattern) for port in graph.ports()):
         raise KeyFault(f"{section}.port", pattern, "is a host's; only switch ports change their queues")
-    if not found:
+    if not ports:
         raise KeyFault(f"{section}.port", pattern, _unknown(pattern, [port.ifname for port in known], "port"))
-    return found
+    return ports
 
 
-def _unknown(word: str, known: Sequence[str], what: str) -> str:
+def _unknown(word: str, known: Sequence[str], kind: str) -> str:
     hint = spelling.hint(word, known) if spelling.near(word, known) else f"they are {known[0]} .. {known[-1]}"
-    return f"the network has no {what} {word!r}; {hint}"
+    return f"the network has no {kind} {word!r}; {hint}"

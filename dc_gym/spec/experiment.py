@@ -109,9 +109,9 @@ class Spec:
         if self.clock != CLOCKS[self.ground]:
             raise KeyFault("clock", self.clock, f'is not that of ground "{self.ground}"; give "{CLOCKS[self.ground]}"')
         check_version(self.spec_version)
-        for section, each in self.workloads():
-            if each.start_ns >= self.time.duration_ns:
-                raise KeyFault(f"{section}.start", each.start_ns, "is not before time.duration; no flow would start")
+        for section, traffic in self.workloads():
+            if traffic.start_ns >= self.time.duration_ns:
+                raise KeyFault(f"{section}.start", traffic.start_ns, "is not before time.duration; no flow would start")
         if self.monitor.interval_ns > self.time.duration_ns:
             raise KeyFault("monitor.interval", self.monitor.interval_ns, "is above time.duration; give a shorter one")
         if self.ground == "host" and self.topology.qdisc == "port" and self.host.links in ("netem", "tbf"):
@@ -132,9 +132,9 @@ class Spec:
             "shared_buffer": self.topology.shared_buffer_bytes,
             "mtu": self.topology.frame_bytes != FRAME_BYTES,
         }
-        given = next((name for name, value in shared.items() if value), None)
-        if self.ground == "host" and given:
-            raise KeyFault(f"topology.{given}", None, 'is for switch ports of a lab; give ground = "lab", or leave it out')
+        fabric_key = next((name for name, value in shared.items() if value), None)
+        if self.ground == "host" and fabric_key:
+            raise KeyFault(f"topology.{fabric_key}", None, 'is for switch ports of a lab; give ground = "lab", or leave it out')
 
     def _check_agent(self) -> None:
         interval_ns, agent = self.monitor.interval_ns, self.agent
@@ -151,8 +151,8 @@ class Spec:
         """Returns the workload, and those beside it, with the transports that the file leaves out."""
         transport = "rdma" if self.rdma else "tcp"
 
-        def named(each: Any) -> Any:
-            return replace(each, transport=transport) if missing(each, "transport") else each
+        def named(traffic: Any) -> Any:
+            return replace(traffic, transport=transport) if missing(traffic, "transport") else traffic
 
         beside = self.workload.beside
         workload: WorkloadSpec = named(self.workload)
@@ -160,14 +160,14 @@ class Spec:
 
     def workloads(self) -> Iterator[tuple[str, TrafficSpec]]:
         """Yields all workloads in the order of their numbers, each with its section in the file."""
-        for number, each in enumerate(self.workload.all):
-            yield f"workload.beside[{number - 1}]" if number else "workload", each
+        for number, traffic in enumerate(self.workload.all):
+            yield f"workload.beside[{number - 1}]" if number else "workload", traffic
 
     def _check_nic(self) -> None:
         name = self.controller.name
-        for section, each in self.workloads():
-            if why := self._why_no_transport(str(each.transport)):
-                raise KeyFault(f"{section}.transport", each.transport, why)
+        for section, traffic in self.workloads():
+            if why := self._why_no_transport(str(traffic.transport)):
+                raise KeyFault(f"{section}.transport", traffic.transport, why)
         if not self.controller.nic:
             for key, tcp in (("nic.tcp", self.nic.tcp), ("controller.tcp", self.controller.tcp)):
                 if tcp is not None:
@@ -283,24 +283,24 @@ class Spec:
 
     def changes(self, graph: Graph) -> tuple[Change, ...]:
         """Returns the changes of the network that the events make, in the order of their times."""
-        found = changes(self.events, graph, self.topology.scale or 1)
+        network_changes = changes(self.events, graph, self.topology.scale or 1)
         if self.controller.telemetry:
-            found = tuple(with_telemetry(found, graph))
+            network_changes = tuple(with_telemetry(network_changes, graph))
         hosts = {host.name for host in graph.hosts}
-        for each in found:
-            if not any(name == RATE for name, _ in each.values) or not self.controller.nic:
+        for edit in network_changes:
+            if not any(name == RATE for name, _ in edit.values) or not self.controller.nic:
                 continue
-            if graph.port(each.port).node in hosts:
+            if graph.port(edit.port).node in hosts:
                 why = (
-                    f"the NIC at {each.port} sends at its line rate, which is fixed; name another link, or the port of the switch"
+                    f"the NIC at {edit.port} sends at its line rate, which is fixed; name another link, or the port of the switch"
                 )
-                raise KeyFault(f"events[{each.event}].rate", None, why)
-        return found
+                raise KeyFault(f"events[{edit.event}].rate", None, why)
+        return network_changes
 
     @property
     def later_rates_bps(self) -> frozenset[int]:
         """The rates that links get by events."""
-        rates = (each.rate_bps for each in self.events)
+        rates = (event.rate_bps for event in self.events)
         return frozenset(scaled_rate(rate_bps, self.topology.scale or 1) for rate_bps in rates if rate_bps is not None)
 
     def graph(self) -> Graph:
@@ -318,19 +318,19 @@ class Spec:
         """Returns the rows that an agent may set, in the order of its commands; none without an agent."""
         if self.controller.policy is None:
             return ()
-        found = selection.select(self.agent.sets, graph, self.agent, self.ground)
-        if self.nic.tcp is not None and any(each.port.queue.kind != "fq" for each in found if each.actuator.ports == "host"):
+        ports = selection.select(self.agent.sets, graph, self.agent, self.ground)
+        if self.nic.tcp is not None and any(port.port.queue.kind != "fq" for port in ports if port.actuator.ports == "host"):
             why = "needs fq at the hosts, which agent.actuators replaces; set ports of switches alone, or leave it out"
             raise KeyFault("nic.tcp", self.nic.tcp, why)
-        if self.controller.tcp is not None and any(each.actuator.ports == "host" for each in found):
+        if self.controller.tcp is not None and any(port.actuator.ports == "host" for port in ports):
             why = "cannot go with agents that set hosts' ports, whose queues the NICs do not know; set ports of switches alone"
             raise KeyFault("controller.tcp", self.controller.tcp, why)
         if self.agent.control == "network":
-            for each in found:
-                if each.actuator.ports != "host" or len(each.bounds) != 1:
-                    why = f"control packets go to hosts and carry one value, and {each.actuator.name!r} has other ports or more"
+            for port in ports:
+                if port.actuator.ports != "host" or len(port.bounds) != 1:
+                    why = f"control packets go to hosts and carry one value, and {port.actuator.name!r} has other ports or more"
                     raise KeyFault("agent.control", "network", f"{why}; leave it out")
-        return found
+        return ports
 
     def flows(self, graph: Graph) -> list[FlowRequest]:
         """Returns the flows in the order of their numbers."""
@@ -340,9 +340,9 @@ class Spec:
         """The user's files of code that belong to this spec."""
         known = controllers.find(self.controller.name)
         header = known.header if known else None
-        own = [path for section, name, path in self.paths() if self._field(section, name).metadata["kind"] is CODE_PATH]
+        files = [path for section, name, path in self.paths() if self._field(section, name).metadata["kind"] is CODE_PATH]
         others = [path for path in (header, self.controller.policy_code) if path is not None]
-        return (*self.plugins, *own, *others)
+        return (*self.plugins, *files, *others)
 
     def flows_with_notes(
         self, graph: Graph, seed: int | None = None, *, may_be_idle: bool = False
@@ -389,7 +389,7 @@ class Spec:
 
     def execs(self, graph: Graph) -> list[ExecRequest]:
         """Returns the programs to run in hosts."""
-        return [each.request(graph, self.time.duration_ns) for each in self.workload.exec or ()]
+        return [program.request(graph, self.time.duration_ns) for program in self.workload.exec or ()]
 
     def copies(self) -> dict[str, Path]:
         """The files that this spec reads, by the names of their copies in a result."""
@@ -438,7 +438,7 @@ class Spec:
             plain |= {section: values} if section else values
         if copied:
             tables = plain | {
-                f"workload.beside[{number}]": each for number, each in enumerate(plain["workload"].get("beside", ()))
+                f"workload.beside[{number}]": table for number, table in enumerate(plain["workload"].get("beside", ()))
             }
             for section, name, path in self.paths():
                 if section in tables:
@@ -480,8 +480,8 @@ def keys() -> tuple[str, ...]:
 
 def unit_of(key: str) -> str:
     """Returns the end of the internal name of a key's quantity, such as '_bps', or '' for a key without unit."""
-    each = field_of_key(key)
-    return "" if each is None else str(each.metadata["kind"].unit)
+    key_field = field_of_key(key)
+    return "" if key_field is None else str(key_field.metadata["kind"].unit)
 
 
 def field_of_key(key: str) -> Any:

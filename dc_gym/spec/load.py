@@ -143,8 +143,8 @@ def not_given(values: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, 
         values: Values by dotted key.
         overrides: Texts "key=value".
     """
-    given = {key for key, _ in map(_override, overrides)}
-    return {key: value for key, value in values.items() if key not in given}
+    overridden = {key for key, _ in map(_override, overrides)}
+    return {key: value for key, value in values.items() if key not in overridden}
 
 
 def of_preset(name: str, overrides: Iterable[str] = ()) -> Spec:
@@ -243,15 +243,15 @@ def _told(data: Mapping[str, Any], source: str, origins: Mapping[str, str]) -> I
         why = fault.why + _did_you_mean(fault.key, fault.beside) if isinstance(fault, UnknownKey) else fault.why
         if fault.key in PLUGGED and why.startswith("unknown; one of:") and not data.get("plugins"):
             why += ' (the name of a plug-in needs plugins = ["FILE.py"])'
-        told = KeyFault(fault.key, _written(data, fault.key, fault.value), why)
-        raise SpecError(f"{origins.get(fault.key.partition('[')[0], source)}: {told}") from None
+        key_fault = KeyFault(fault.key, _written(data, fault.key, fault.value), why)
+        raise SpecError(f"{origins.get(fault.key.partition('[')[0], source)}: {key_fault}") from None
     except (SpecError, MachineError):
         raise
     except TestbedError as error:
-        found = fullmatch(VALUE, str(error))
-        written = _written(data, found[1], NOT_WRITTEN) if found else NOT_WRITTEN
-        if found and written is not NOT_WRITTEN:
-            raise SpecError(f"{origins.get(found[1], source)}: {KeyFault(found[1], written, found[3])}") from None
+        match = fullmatch(VALUE, str(error))
+        written = _written(data, match[1], NOT_WRITTEN) if match else NOT_WRITTEN
+        if match and written is not NOT_WRITTEN:
+            raise SpecError(f"{origins.get(match[1], source)}: {KeyFault(match[1], written, match[3])}") from None
         raise SpecError(f"{source}: {error}") from None
 
 
@@ -262,14 +262,14 @@ def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> di
     """
     values: dict[str, Any] = {}
     for section, cls in SECTIONS.items():
-        table = data.get(section, {}) if section else {key: each for key, each in data.items() if not key or key not in SECTIONS}
+        table = data.get(section, {}) if section else {key: part for key, part in data.items() if not key or key not in SECTIONS}
         if not isinstance(table, Mapping):
             raise KeyFault(section, table, f"is a table; write [{section}] and a key such as {_first_key(section)}")
         parsed = _placed(parse(table, section, cls), section, cls, base, here)
         if parsed.get("exec"):
-            parsed["exec"] = tuple(each.beside(base) for each in parsed["exec"])
+            parsed["exec"] = tuple(program.beside(base) for program in parsed["exec"])
         if parsed.get("beside"):
-            parsed["beside"] = tuple(each.placed(base) for each in parsed["beside"])
+            parsed["beside"] = tuple(traffic.placed(base) for traffic in parsed["beside"])
         if not section and "plugins" in parsed:
             parsed["plugins"] = tuple(_place(path, base, "plugins" in here) for path in parsed["plugins"])
         values |= {section: cls(**parsed)} if section else parsed
@@ -279,16 +279,16 @@ def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> di
 def _placed(parsed: dict[str, Any], section: str, cls: type, base: Path, here: Collection[str]) -> dict[str, Any]:
     """Returns the arguments of a section with absolute paths."""
 
-    def place(key: str, value: Any) -> Any:
+    def based(key: str, value: Any) -> Any:
         if isinstance(value, str) and f"{section}.{key}" == POLICY_KEY:
             return _place_class(value, base, POLICY_KEY in here)
         return _place(value, base, f"{section}.{key}" in here) if isinstance(value, Path) else value
 
-    keys = {each.name: key for key, each in fields_by_key(cls).items()}
-    own = {
-        holder.name: tuple((key, place(key, value)) for key, value in parsed.get(holder.name, ())) for holder in own_fields(cls)
+    keys = {key_field.name: key for key, key_field in fields_by_key(cls).items()}
+    kind_values = {
+        holder.name: tuple((key, based(key, value)) for key, value in parsed.get(holder.name, ())) for holder in own_fields(cls)
     }
-    return {name: place(keys.get(name, name), value) for name, value in parsed.items()} | own
+    return {name: based(keys.get(name, name), value) for name, value in parsed.items()} | kind_values
 
 
 def _place(path: Path, base: Path, here: bool) -> Path:
@@ -304,25 +304,25 @@ def _place_class(text: str, base: Path, here: bool) -> str:
     file, colon, name = text.rpartition(":")
     if not (colon and file.endswith(usercode.SUFFIX)):
         return text
-    place = _place(Path(file), base, here)
-    return f"{place}:{name}" if place.is_file() else text
+    path = _place(Path(file), base, here)
+    return f"{path}:{name}" if path.is_file() else text
 
 
 def _check_execs(spec: Spec, graph: Graph, to_run: bool) -> None:
     """Checks that hosts and programs exist before anything boots. In a run that is only shown, the programs may be gone."""
     hosts = [host.name for host in graph.hosts]
-    for number, each in enumerate(spec.workload.exec or ()):
-        section, program = f"workload.exec[{number}]", each.words()[0]
-        if each.host not in hosts:
-            raise KeyFault(f"{section}.host", each.host, f"is not one of the hosts {hosts[0]} .. {hosts[-1]} of the topology")
-        if each.start_ns >= spec.time.duration_ns:
-            raise KeyFault(f"{section}.start", each.start_ns, "is not before time.duration; it would never run")
-        if (name := each.stranger(graph)) is not None:
+    for number, entry in enumerate(spec.workload.exec or ()):
+        section, program = f"workload.exec[{number}]", entry.words()[0]
+        if entry.host not in hosts:
+            raise KeyFault(f"{section}.host", entry.host, f"is not one of the hosts {hosts[0]} .. {hosts[-1]} of the topology")
+        if entry.start_ns >= spec.time.duration_ns:
+            raise KeyFault(f"{section}.start", entry.start_ns, "is not before time.duration; it would never run")
+        if (name := entry.stranger(graph)) is not None:
             raise KeyFault(
-                f"{section}.command", each.command, f"{{{name}}} is the address of no host; {hosts[0]} .. {hosts[-1]} have one"
+                f"{section}.command", entry.command, f"{{{name}}} is the address of no host; {hosts[0]} .. {hosts[-1]} have one"
             )
         if to_run and find_program(program) is None:
-            raise KeyFault(f"{section}.command", each.command, f"there is no program {program!r}; install it, or give its path")
+            raise KeyFault(f"{section}.command", entry.command, f"there is no program {program!r}; install it, or give its path")
 
 
 def _check_file(key: str, path: str | Path | None) -> None:
@@ -337,9 +337,9 @@ def _run_plugins(data: Mapping[str, Any], source: str, origins: Mapping[str, str
         if (version := data.get("spec_version", SPEC_VERSION)) != SPEC_VERSION:
             check_version(version)
         for path in parse_value("plugins", data.get("plugins", []), PATHS):
-            place = _place(path, base, origins.get("plugins") == OVERRIDE)
-            _check_file("plugins", place)
-            usercode.load(place)
+            plugin = _place(path, base, origins.get("plugins") == OVERRIDE)
+            _check_file("plugins", plugin)
+            usercode.load(plugin)
 
 
 def _check_code(spec: Spec) -> None:
@@ -397,10 +397,10 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
         if say is not None:
             say(line)
     is_result = isinstance(data, dict) and "result_version" in data
-    found = data.get("spec") if is_result else data
-    if not isinstance(found, dict):
+    spec = data.get("spec") if is_result else data
+    if not isinstance(spec, dict):
         raise SpecError(f"{path}: contains no spec; give a TOML file, or the folder of a result")
-    return dict(_of_result(found)) if is_result else found
+    return dict(_of_result(spec)) if is_result else spec
 
 
 def _of_mininet(path: Path) -> dict[str, Any]:
@@ -448,7 +448,7 @@ def _put_all(data: dict[str, Any], overrides: Iterable[str], source: str, base: 
         _put(data, key, value)
         origins[key] = OVERRIDE
         if name == "topology" and key in SHORT["topology"]:
-            other = next(each for each in SHORT["topology"] if each != key)
+            other = next(short_key for short_key in SHORT["topology"] if short_key != key)
             data["topology"].pop(other.rpartition(".")[2], None)
     return origins
 
@@ -481,14 +481,14 @@ def _override(text: str) -> tuple[str, Any]:
 def _key_of_section(key: str, value: str) -> str:
     """Returns the key that a plain text for a table stands for: controller=nv is controller.name=nv."""
     known = {"controller.name": controllers.names(), "topology.kind": presets.TOPOLOGIES}
-    named = [each for each in SHORT.get(key, ()) if value in known.get(each, ())]
+    named = [candidate for candidate in SHORT.get(key, ()) if value in known.get(candidate, ())]
     return next(iter((*named, *SHORT.get(key, ()))), key)
 
 
 def _is_table(key: str) -> bool:
     """Returns True for a key that is a table with arbitrary names."""
-    each = field_of_key(key)
-    return each is not None and each.metadata["kind"] is ARGS
+    key_field = field_of_key(key)
+    return key_field is not None and key_field.metadata["kind"] is ARGS
 
 
 def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> None:
@@ -497,8 +497,8 @@ def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> 
         raise SpecError(f"{origin}: {key}: unknown key{_did_you_mean(key)}")
     *outer, name = key.split(".")
     table: Any = data
-    for each in outer:
-        table = table.setdefault(each, {})
+    for part in outer:
+        table = table.setdefault(part, {})
         if not isinstance(table, dict):
             return  # a mistake in the file; it is reported when the section is read
     table[name] = value
@@ -515,23 +515,23 @@ def _did_you_mean(key: str, beside: Iterable[str] = ()) -> str:
     section, _, name = key.rpartition(".")
     if section.endswith("]"):
         return f"; {spelling.hint(name, beside)}"
-    same = [each for each in known if each.rpartition(".")[2] == key.rpartition(".")[2]]
+    same = [other for other in known if other.rpartition(".")[2] == key.rpartition(".")[2]]
     near = spelling.near(key, same) or same or spelling.near(key, [*known, *filter(None, SECTIONS)])
     return f"; did you mean {near[0]}?" if near else "; docs/spec.md lists the keys"
 
 
 def _first_key(section: str) -> str:
-    name, each = next(iter(fields_by_key(SECTIONS[section]).items()))
-    return f"{name} ({each.metadata['kind'].example})"
+    name, key_field = next(iter(fields_by_key(SECTIONS[section]).items()))
+    return f"{name} ({key_field.metadata['kind'].example})"
 
 
 def _written(data: Mapping[str, Any], key: str, otherwise: Any) -> Any:
     """Returns the value of a key such as events[0].at as the user wrote it, `otherwise` if the user wrote none or it is None."""
-    place: Any = None if otherwise is None else data
+    node: Any = None if otherwise is None else data
     for name, number in findall(r"([^.\[\]]+)(?:\[([0-9]+)\])?", key):
-        if not isinstance(place, Mapping) or name not in place:
+        if not isinstance(node, Mapping) or name not in node:
             return otherwise
-        place = place[name]
-        if number and isinstance(place, list) and int(number) < len(place):
-            place = place[int(number)]
-    return place
+        node = node[name]
+        if number and isinstance(node, list) and int(number) < len(node):
+            node = node[int(number)]
+    return node

@@ -34,8 +34,8 @@ MOST_QUEUED = 256
 
 def tcps() -> tuple[str, ...]:
     """Returns the TCPs that a NIC may cap: TCPs that do not read marks themselves."""
-    known = [each for name in controllers.names() if (each := controllers.find(name))]
-    return tuple(each.name for each in known if not each.nic and not each.ecn)
+    known = [controller for name in controllers.names() if (controller := controllers.find(name))]
+    return tuple(controller.name for controller in known if not controller.nic and not controller.ecn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

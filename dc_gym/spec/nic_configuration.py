@@ -79,14 +79,14 @@ def check(spec: Spec, line_bps: int) -> None:
         configure(spec, line_bps, folder)
 
 
-def _policy(algorithm: Algorithm, asked: str | Path | None) -> NicPolicy | None:
+def _policy(algorithm: Algorithm, choice: str | Path | None) -> NicPolicy | None:
     from dc_gym.nets import nic_policy  # imports numpy
 
     if algorithm.table:
         with _blamed("nic.policy", None):
-            return nic_policy.load(algorithm.name, nic_policy.shipped(asked) if isinstance(asked, str) else asked)
-    if asked is not None:
-        raise KeyFault("nic.policy", str(asked), f"{algorithm.name} reads no policy; leave it out")
+            return nic_policy.load(algorithm.name, nic_policy.shipped(choice) if isinstance(choice, str) else choice)
+    if choice is not None:
+        raise KeyFault("nic.policy", str(choice), f"{algorithm.name} reads no policy; leave it out")
     return None
 
 

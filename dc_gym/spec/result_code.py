@@ -49,8 +49,8 @@ def code_of(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if kind is CODE_PATH:
             yield key, value
         elif key == POLICY_KEY and ":" in value:
-            place = value.rpartition(":")[0]
-            yield key, place
+            module = value.rpartition(":")[0]
+            yield key, module
 
 
 def require_no_code(source: str, spec: Mapping[str, Any]) -> None:
@@ -127,14 +127,14 @@ def _plain_file(source: Path, folder: Path, name: str, digest: str | None) -> Pa
     path = folder / name
     try:
         is_plain = stat.S_ISREG(path.lstat().st_mode)
-        found = sha256_of(path) if is_plain else None
+        actual = sha256_of(path) if is_plain else None
     except OSError as error:
         raise SpecError(f"{source}: {name}: {error.strerror}; get the result again") from None
-    if found is None:
+    if actual is None:
         raise SpecError(f"{source}: {name} is not a plain file; {REMEDY}")
-    if digest is not None and found != digest:
-        told = f"has SHA-256 {found[:16]}..., and the run had {digest[:16]}..."
-        raise SpecError(f"{path}: {told}; the file was changed, get the result again")
+    if digest is not None and actual != digest:
+        mismatch = f"has SHA-256 {actual[:16]}..., and the run had {digest[:16]}..."
+        raise SpecError(f"{path}: {mismatch}; the file was changed, get the result again")
     return path
 
 
@@ -160,12 +160,12 @@ def _texts(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
         yield from _texts_of(table, "workload", f"workload.beside[{number}]")
 
 
-def _texts_of(table: Any, section: str, place: str) -> Iterator[tuple[str, str, Any]]:
-    """Yields the texts of a table with the keys of a section. `place` is where the table stands."""
+def _texts_of(table: Any, section: str, prefix: str) -> Iterator[tuple[str, str, Any]]:
+    """Yields the texts of a table with the keys of a section. `prefix` is where the table stands."""
     for name, value in table.items() if isinstance(table, Mapping) else ():
         declared = field_of_key(f"{section}.{name}")
         if declared is not None and isinstance(value, str):
-            yield f"{place}.{name}", value, declared.metadata["kind"]
+            yield f"{prefix}.{name}", value, declared.metadata["kind"]
 
 
 def _actions(spec: Mapping[str, Any], recorded: Mapping[str, str], folder: Path) -> Iterator[Action]:

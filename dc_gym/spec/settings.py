@@ -48,8 +48,8 @@ UNDER_AGENT = "cubic"
 
 
 def _tcps() -> tuple[str, ...]:
-    known = [each for name in controllers.names() if (each := controllers.find(name))]
-    return tuple(each.name for each in known if not each.nic)
+    known = [controller for name in controllers.names() if (controller := controllers.find(name))]
+    return tuple(controller.name for controller in known if not controller.nic)
 
 
 def _policies(get: Get) -> tuple[str, ...]:
@@ -104,8 +104,8 @@ class ControllerSpec:
         check(self, "controller.")
         tcp = self.beside if self.nic else self.controller
         if self.accecn and not (tcp is not None and tcp.ecn):
-            told = "no TCP" if tcp is None else f"{tcp.name!r}, which does not read ECN"
-            raise KeyFault("controller.accecn", True, f"cannot go with {told}; leave it out, or give a TCP such as dctcp")
+            tcp_text = "no TCP" if tcp is None else f"{tcp.name!r}, which does not read ECN"
+            raise KeyFault("controller.accecn", True, f"cannot go with {tcp_text}; leave it out, or give a TCP such as dctcp")
 
     @property
     def policy_code(self) -> Path | None:
@@ -116,9 +116,9 @@ class ControllerSpec:
     @property
     def controller(self) -> Controller:
         """Returns the registered controller of that name."""
-        found = controllers.find(self.name)
-        assert found is not None, "checked at construction"
-        return found
+        controller = controllers.find(self.name)
+        assert controller is not None, "checked at construction"
+        return controller
 
     @property
     def kernel_name(self) -> str:
@@ -189,8 +189,8 @@ class MonitorSpec:
 
     def every(self, interval_ns: int) -> MonitorSpec:
         """Returns the section with this interval where the spec gives none."""
-        given = None if missing(self, "tcp_interval_ns") else self.tcp_interval_ns
-        return MonitorSpec(interval_ns=interval_ns, tcp_interval_ns=given or interval_ns)
+        tcp_interval_ns = None if missing(self, "tcp_interval_ns") else self.tcp_interval_ns
+        return MonitorSpec(interval_ns=interval_ns, tcp_interval_ns=tcp_interval_ns or interval_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

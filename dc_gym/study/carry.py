@@ -29,10 +29,10 @@ def carry(study: Study, table: Table, options: StudyOptions, lineage: Lineage, p
     how = collect.collector(study)
     if table.sample is None or not isinstance(how, Repeats):
         return "old: it has no sample run", lineage
-    own = replace(options, out=options.out / "carry", full=bool(table.options.get("full")), force=True)
-    digest = how.repeat(study, table.sample, own, progress)
+    repeat_options = replace(options, out=options.out / "carry", full=bool(table.options.get("full")), force=True)
+    digest = how.repeat(study, table.sample, repeat_options, progress)
     now = fingerprint.fingerprint(identity.environment())  # the run may have built the kernel
     if digest != table.sample.digest:
         return f"old: digest {digest[:16]} now, {table.sample.digest[:16]} before", lineage
-    said = f"carried over from {table.fingerprint} to {now}: digest {digest[:16]} equal"
-    return said, lineage.with_pair(study.name, table.fingerprint, now, digest)
+    outcome = f"carried over from {table.fingerprint} to {now}: digest {digest[:16]} equal"
+    return outcome, lineage.with_pair(study.name, table.fingerprint, now, digest)

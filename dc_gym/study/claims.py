@@ -99,12 +99,12 @@ class Judged:
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judged:
-    absences = [(each, _absent(each.about, evidence)) for each in claim.criteria]
-    outcomes = [Outcome(Verdict.NOT_TESTED, absent) if absent else each.judge(evidence) for each, absent in absences]
-    verdict = min((each.verdict for each in outcomes), key=list(Verdict).index)
-    about = [name for each in claim.criteria for name in each.about]
+    absences = [(criterion, _absent(criterion.about, evidence)) for criterion in claim.criteria]
+    outcomes = [Outcome(Verdict.NOT_TESTED, absent) if absent else criterion.judge(evidence) for criterion, absent in absences]
+    verdict = min((outcome.verdict for outcome in outcomes), key=list(Verdict).index)
+    about = [name for criterion in claim.criteria for name in criterion.about]
     why_not = _why_not(verdict, outcomes, about, evidence)
-    return Judged(claim, Verdict.NOT_TESTED if why_not else verdict, tuple(each.measured for each in outcomes), why_not)
+    return Judged(claim, Verdict.NOT_TESTED if why_not else verdict, tuple(outcome.measured for outcome in outcomes), why_not)
 
 
 def _why_not(verdict: Verdict, outcomes: Sequence[Outcome], about: Sequence[str], evidence: Evidence) -> str:
@@ -116,7 +116,7 @@ def _why_not(verdict: Verdict, outcomes: Sequence[Outcome], about: Sequence[str]
         return short.runs
     if trained and short.trainings:
         return short.trainings
-    conclusive = all(each.sure for each in outcomes if each.verdict is verdict)
+    conclusive = all(outcome.sure for outcome in outcomes if outcome.verdict is verdict)
     if verdict is Verdict.NOT_TESTED or (short.seeds and not conclusive):
         return short.seeds or "too few values"
     if verdict is not Verdict.SAME and trained and min(trained) < evidence.paper_steps:
@@ -148,17 +148,17 @@ def _compared(words: str, first: str, second: str, measure: Measure, factor: flo
     has_order = sign * (1 - factor) >= 0  # below half of it is below it; below twice of it leaves the order open
 
     def judge(evidence: Evidence) -> Outcome:
-        a, b, said = _both(first, second, measure, evidence)
+        a, b, summary = _both(first, second, measure, evidence)
         size, order = (_difference(a, b, by) for by in (factor, 1.0))
         if size is None or order is None:
-            return Outcome(Verdict.NOT_TESTED, f"{said}; one seed has no interval")
+            return Outcome(Verdict.NOT_TESTED, f"{summary}; one seed has no interval")
         if factor != 1 and size.differs_from_0 and sign * size.mean > 0:
-            return Outcome(Verdict.SAME, said, sure=True)
+            return Outcome(Verdict.SAME, summary, sure=True)
         judged = order if has_order else size
         if not judged.differs_from_0 or (has_order and _tie(a, b)):
-            return Outcome(Verdict.NO_DIFFERENCE, said)
+            return Outcome(Verdict.NO_DIFFERENCE, summary)
         held = Verdict.SAME if factor == 1 else Verdict.OTHER_SIZE
-        return Outcome(held if sign * judged.mean > 0 else Verdict.OPPOSITE, said, sure=size.differs_from_0)
+        return Outcome(held if sign * judged.mean > 0 else Verdict.OPPOSITE, summary, sure=size.differs_from_0)
 
     return Criterion(words, (first, second), judge, (measure.name,))
 
@@ -175,8 +175,8 @@ def _mean(values: Values) -> Estimate | None:
 
 def _difference(first: Values, second: Values, factor: float) -> Estimate | None:
     """Returns the difference of `factor` times the second and the first, paired by seed; None if it has no interval."""
-    found = paired(dict(first), {seed: factor * value for seed, value in second.items()})
-    return None if found is None or found.half is None else found
+    difference = paired(dict(first), {seed: factor * value for seed, value in second.items()})
+    return None if difference is None or difference.half is None else difference
 
 
 def _tie(first: Values, second: Values) -> bool:
@@ -188,15 +188,15 @@ def alike(first: str, second: str, measure: Measure, within: float) -> tuple[Cri
     """Returns the criterion that the measure of `first` equals the measure of `second`, within a share of it."""
 
     def judge(evidence: Evidence) -> Outcome:
-        a, b, said = _both(first, second, measure, evidence)
+        a, b, summary = _both(first, second, measure, evidence)
         more, less = (_difference(a, b, 1 + by) for by in (within, -within))
         if more is None or less is None:
-            return Outcome(Verdict.NOT_TESTED, f"{said}; one seed has no interval")
+            return Outcome(Verdict.NOT_TESTED, f"{summary}; one seed has no interval")
         if more.differs_from_0 and more.mean > 0 and less.differs_from_0 and less.mean < 0:
-            return Outcome(Verdict.SAME, said, sure=True)
+            return Outcome(Verdict.SAME, summary, sure=True)
         if (more.differs_from_0 and more.mean < 0) or (less.differs_from_0 and less.mean > 0):
-            return Outcome(Verdict.OPPOSITE, said, sure=True)
-        return Outcome(Verdict.NO_DIFFERENCE, f"{said}; neither equal nor different by the interval")
+            return Outcome(Verdict.OPPOSITE, summary, sure=True)
+        return Outcome(Verdict.NO_DIFFERENCE, f"{summary}; neither equal nor different by the interval")
 
     words = f"{measure.title} of {first} within {within:.0%} of that of {second}"
     return (Criterion(words, (first, second), judge, (measure.name,)),)
@@ -225,8 +225,8 @@ def between(name: str, measure: Measure, low: float, high: float) -> Criterion:
     """Returns the criterion that the mean over seeds is from `low` to `high`."""
 
     def judge(evidence: Evidence) -> Outcome:
-        found = estimate(list(evidence.values(name, measure.name).values()))
-        return bounded(None if found is None else low <= found.mean <= high, f"{name} {text(found, measure)}", sure=True)
+        value = estimate(list(evidence.values(name, measure.name).values()))
+        return bounded(None if value is None else low <= value.mean <= high, f"{name} {text(value, measure)}", sure=True)
 
     words = f"{measure.title} of {name} from {plain(low, measure)} to {plain(high, measure)}"
     return Criterion(words, (name,), judge, (measure.name,))
@@ -248,8 +248,8 @@ def learned(name: str, words: str, measure: Measure, holds: Callable[[np.ndarray
         if not known or any(len(x) < 2 for x, _ in known):
             return Outcome(Verdict.NOT_TESTED, f"{name}: too few episodes for a curve")
         ends = ", ".join(f"{number(y[0] * measure.factor)} to {number(y[-1] * measure.factor)}" for _, y in known)
-        said = f"{name}: {ends} ({measure.title}, first and last, by seed)"
-        return bounded(all(holds(x, y) for x, y in known), said, sure=False)
+        summary = f"{name}: {ends} ({measure.title}, first and last, by seed)"
+        return bounded(all(holds(x, y) for x, y in known), summary, sure=False)
 
     return Criterion(words, (name,), judge)
 
@@ -259,7 +259,7 @@ def text(value: Estimate | None, measure: Measure) -> str:
     if value is None:
         return "-"
     if value.few:
-        return ", ".join(plain(each, measure) for each in value.values)
+        return ", ".join(plain(sample, measure) for sample in value.values)
     half = None if value.half is None else round(value.half * measure.factor, SMALLEST)
     if not half:
         return plain(value.mean, measure) + ("" if half is None else " \u00b1 0")
@@ -268,5 +268,5 @@ def text(value: Estimate | None, measure: Measure) -> str:
 
 def plain(value: float, measure: Measure) -> str:
     """Formats a value without an exponent, rounded to four decimal places."""
-    found = round(value * measure.factor, SMALLEST) + 0.0  # turns -0 into 0
-    return np.format_float_positional(found, precision=measure.digits, fractional=False, trim="-")
+    rounded = round(value * measure.factor, SMALLEST) + 0.0  # turns -0 into 0
+    return np.format_float_positional(rounded, precision=measure.digits, fractional=False, trim="-")

@@ -42,22 +42,24 @@ class SpecRuns:
     """Collects a study by a run of the spec for each variant and seed."""
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
-        place, variants = folder(study.runs_folder, options), study.chosen(options)
+        runs_folder, variants = folder(study.runs_folder, options), study.chosen(options)
         seeds = range(1, (options.seeds or study.seeds) + 1)
-        write(place, study.files_of(seeds))
-        points = {(each.name, seed): point(study, each, options, seed) for each in variants for seed in seeds}
-        results_of = run_all(study.name, ("variant", "seed"), list(points.values()), place, options, progress)
-        found = {which: results_of[each.name] for which, each in points.items()}
+        write(runs_folder, study.files_of(seeds))
+        points = {(variant.name, seed): point(study, variant, options, seed) for variant in variants for seed in seeds}
+        results_of = run_all(study.name, ("variant", "seed"), list(points.values()), runs_folder, options, progress)
+        runs = {run_key: results_of[run_point.name] for run_key, run_point in points.items()}
         progress.phase("measuring")
-        made = {each.name: measured(study, each, {seed: found[each.name, seed] for seed in seeds}) for each in variants}
-        evidence = Evidence(made, shortfall=shortfall(study, variants, options))
-        return Collected(evidence, sample_of(study, variants, found, options))
+        by_name = {
+            variant.name: measured(study, variant, {seed: runs[variant.name, seed] for seed in seeds}) for variant in variants
+        }
+        evidence = Evidence(by_name, shortfall=shortfall(study, variants, options))
+        return Collected(evidence, sample_of(study, variants, runs, options))
 
     def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
-        place = folder(study.runs_folder, options)
-        write(place, study.files_of([sample.seed]))
-        variant = next(each for each in study.variants if each.name == sample.variant)
-        return repeated(point(study, variant, options, sample.seed), place, options, progress)
+        runs_folder = folder(study.runs_folder, options)
+        write(runs_folder, study.files_of([sample.seed]))
+        variant = next(candidate for candidate in study.variants if candidate.name == sample.variant)
+        return repeated(point(study, variant, options, sample.seed), runs_folder, options, progress)
 
 
 def collector(study: Study) -> Collect:
@@ -65,20 +67,20 @@ def collector(study: Study) -> Collect:
     return study.collect or SpecRuns()
 
 
-def repeated(point: Point, place: Path, options: StudyOptions, progress: Progress) -> str:
+def repeated(point: Point, runs_folder: Path, options: StudyOptions, progress: Progress) -> str:
     """Returns the digest of a run that is made anew."""
-    return run_all(point.name, tuple(point.values), [point], place, options, progress)[point.name].digest
+    return run_all(point.name, tuple(point.values), [point], runs_folder, options, progress)[point.name].digest
 
 
 def sample_of(
-    study: Study, variants: Sequence[Variant], found: Mapping[tuple[str, int], Result], options: StudyOptions
+    study: Study, variants: Sequence[Variant], runs: Mapping[tuple[str, int], Result], options: StudyOptions
 ) -> Sample | None:
     """Returns the run that stands for the study when it is carried over: the shortest variant with the first seed."""
     if not variants:
         return None
-    seed = min(seed for _, seed in found)
-    shortest = min(variants, key=lambda each: parse_time_ns(str(study.keys(each, options.full)["time.duration"])))
-    return Sample(shortest.name, seed, found[shortest.name, seed].digest)
+    seed = min(seed for _, seed in runs)
+    shortest = min(variants, key=lambda variant: parse_time_ns(str(study.keys(variant, options.full)["time.duration"])))
+    return Sample(shortest.name, seed, runs[shortest.name, seed].digest)
 
 
 def folder(name: str, options: StudyOptions) -> Path:
@@ -86,15 +88,15 @@ def folder(name: str, options: StudyOptions) -> Path:
     return options.out / (name + ("-full" if options.full else "") + ("-host" if options.ground == "host" else ""))
 
 
-def write(place: Path, files: Files) -> None:
+def write(runs_folder: Path, files: Files) -> None:
     """Writes the files that a study's specs read."""
-    with machine_errors("make", place):
-        place.mkdir(parents=True, exist_ok=True)
+    with machine_errors("make", runs_folder):
+        runs_folder.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
         if isinstance(content, str):
-            put(place / file, content.encode())
+            put(runs_folder / file, content.encode())
         else:
-            content.write(place / file)
+            content.write(runs_folder / file)
 
 
 def flow_list(rows: Iterable[str]) -> str:
@@ -103,19 +105,19 @@ def flow_list(rows: Iterable[str]) -> str:
 
 
 def run_all(
-    name: str, keys: tuple[str, ...], points: Sequence[Point], place: Path, options: StudyOptions, progress: Progress
+    name: str, keys: tuple[str, ...], points: Sequence[Point], runs_folder: Path, options: StudyOptions, progress: Progress
 ) -> dict[str, Result]:
     """Makes the missing results, and returns all of them by the points' names. Raises TestbedError if a run failed.
 
-    `name` and `keys` belong to the sweep, whose folder lies in `place`.
+    `name` and `keys` belong to the sweep, whose folder lies in `runs_folder`.
     """
-    out = in_full(place / FOLDER)
+    out = in_full(runs_folder / FOLDER)
     if options.address is None:
         where = sweep.local(1 if options.ground == "host" else options.jobs)
     else:
         where = importlib.import_module("dc_gym.run.sweep.cluster").connect(options.address, options.jobs)
-    asked = Grid(name, keys, tuple(points))
-    statuses = sweep.run_grid(asked, out, where, progress, retry=options.retry, force=options.force)
+    grid = Grid(name, keys, tuple(points))
+    statuses = sweep.run_grid(grid, out, where, progress, retry=options.retry, force=options.force)
     for status in statuses:
         if status.state is not RunState.DONE:
             why = (status.message.splitlines() or ["no message"])[0]
@@ -145,34 +147,34 @@ def spec_of(study: Study, variant: Variant, options: StudyOptions, seed: int) ->
         values |= {"time.duration": options.duration, "time.warmup": format_time(duration_ns // WARMUP_PART)}
         if cutoff := values.get("metrics.cutoff"):
             values["metrics.cutoff"] = format_time(min(duration_ns, parse_time_ns(cutoff)))
-    told = [each for each in options.overrides if each.partition("=")[0].strip() not in variant.fixed]
-    keys = specs.not_given(values, told)
-    place, source = folder(study.runs_folder, options), f"study {study.name}"
-    return specs.vary({"name": variant.name}, place, source, told, keys, source)
+    overrides = [override for override in options.overrides if override.partition("=")[0].strip() not in variant.fixed]
+    keys = specs.not_given(values, overrides)
+    runs_folder, source = folder(study.runs_folder, options), f"study {study.name}"
+    return specs.vary({"name": variant.name}, runs_folder, source, overrides, keys, source)
 
 
-def measured(study: Study, variant: Variant, found: Mapping[int, Result]) -> VariantEvidence:
+def measured(study: Study, variant: Variant, runs: Mapping[int, Result]) -> VariantEvidence:
     """Returns the values of a variant's results, by measure and seed. Values that are not finite are left out."""
-    values = {seed: study.measure(result, **variant.given) for seed, result in found.items()}
+    values = {seed: study.measure(result, **variant.given) for seed, result in runs.items()}
     tracks: dict[int, Track] = {}
     if study.track:
-        tracks = {seed: study.track(found[seed], **variant.given) for seed in sorted(found)[: variant.tracks]}
+        tracks = {seed: study.track(runs[seed], **variant.given) for seed in sorted(runs)[: variant.tracks]}
     return variant.evidence(by_measure(values), tracks)
 
 
 def by_measure(values: Mapping[int, Mapping[str, float]]) -> dict[str, dict[int, float]]:
     """Returns values by measure and seed from values by seed and measure."""
-    names = dict.fromkeys(name for each in values.values() for name in each)
-    return {name: {seed: each[name] for seed, each in values.items() if np.isfinite(each.get(name, np.nan))} for name in names}
+    names = dict.fromkeys(name for row in values.values() for name in row)
+    return {name: {seed: row[name] for seed, row in values.items() if np.isfinite(row.get(name, np.nan))} for name in names}
 
 
 def shortfall(study: Study, variants: Sequence[Variant], options: StudyOptions) -> Shortfall:
     """Returns the parts that the command made shorter than the study's own length."""
-    own = [str(study.keys(each, options.full)["time.duration"]) for each in variants]
-    longest, asked = max(own, key=parse_time_ns), options.duration
-    shorter = asked is not None and parse_time_ns(asked, "--duration") < parse_time_ns(longest)
+    durations = [str(study.keys(variant, options.full)["time.duration"]) for variant in variants]
+    longest, duration = max(durations, key=parse_time_ns), options.duration
+    shorter = duration is not None and parse_time_ns(duration, "--duration") < parse_time_ns(longest)
     return Shortfall(
-        runs=f"runs of {asked} instead of {longest}" if shorter else "",
+        runs=f"runs of {duration} instead of {longest}" if shorter else "",
         seeds=fewer("seed", options.seeds or study.seeds, study.seeds),
     )
 
@@ -191,6 +193,8 @@ class FunctionRows:
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
         progress.phase("measuring")
-        found = self.rows(options, progress)
-        evidence = {each.name: each.evidence(found[each.name]) for each in study.chosen(options) if each.name in found}
+        rows = self.rows(options, progress)
+        evidence = {
+            variant.name: variant.evidence(rows[variant.name]) for variant in study.chosen(options) if variant.name in rows
+        }
         return Collected(Evidence(evidence, shortfall=Shortfall(seeds=fewer("seed", options.seeds or study.seeds, study.seeds))))

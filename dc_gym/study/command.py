@@ -65,12 +65,12 @@ class Desk:
     def options(self, group: str) -> StudyOptions:
         args = self.args
         algorithms: tuple[str, ...] | None = None
-        if (told := getattr(args, "algorithms", None)) is not None:
-            algorithms = () if told == NO_ALGORITHMS else tuple(name.strip() for name in told.split(","))
+        if (text := getattr(args, "algorithms", None)) is not None:
+            algorithms = () if text == NO_ALGORITHMS else tuple(name.strip() for name in text.split(","))
             if "" in algorithms:
-                raise UsageError(f"--algorithms {told!r}: write it like PPO,DDPG, or none")
-        given = {name: getattr(args, name, None) for name in ("seeds", "steps", "duration", "preset", "address")}
-        if given["seeds"] == 0:
+                raise UsageError(f"--algorithms {text!r}: write it like PPO,DDPG, or none")
+        settings = {name: getattr(args, name, None) for name in ("seeds", "steps", "duration", "preset", "address")}
+        if settings["seeds"] == 0:
             raise UsageError("--seeds 0: a study needs one seed at least; leave it out for the study's own number")
         return StudyOptions(
             out=self.out / group,
@@ -83,13 +83,13 @@ class Desk:
             jobs=args.jobs or cpus(),
             retry=getattr(args, "retry", False),
             force=args.force,
-            **given,
+            **settings,
         )
 
     def place_of(self, options: StudyOptions) -> Path:
         """Returns the folder of evidence that a run writes: shorter or changed runs stay beside their results."""
-        own = options.own or self.args.evidence is not None
-        return self.evidence if own else options.out / "evidence"
+        is_own = options.own or self.args.evidence is not None
+        return self.evidence if is_own else options.out / "evidence"
 
     def parts(self, study: Study) -> list[Study]:
         """Returns the studies whose evidence a study shows: its own, or others'."""
@@ -122,15 +122,15 @@ def _run(desk: Desk) -> int:
 def run(desk: Desk, studies: Sequence[Study]) -> int:
     """Runs studies, stores their evidence, and writes their pages."""
     _require_trained(desk.args, studies)
-    page.require_places({each.name: desk.out / each.name for each in studies}, desk.args.force)
+    page.require_places({member.name: desk.out / member.name for member in studies}, desk.args.force)
     for study in studies:
         desk.library.causes(study)  # finds mistakes in findings.toml before hours are spent
         study.chosen(desk.options(study.group))
     for study in studies:
         desk.progress.note(f"{study.name}: {study.title}")
-        told = desk.told(study, [_stored(desk, each, desk.options(study.group)) for each in desk.parts(study)])
-        path = page.write(desk.out / study.name, told)
-        _show(told)
+        report = desk.told(study, [_stored(desk, part, desk.options(study.group)) for part in desk.parts(study)])
+        path = page.write(desk.out / study.name, report)
+        _show(report)
         for name in study.of or [study.name]:
             say(f"evidence     {table.path_of(desk.place_of(desk.options(study.group)), name, desk.options(study.group).full)}")
         say(f"page         {path}\n")
@@ -140,84 +140,86 @@ def run(desk: Desk, studies: Sequence[Study]) -> int:
 def _require_trained(args: Namespace, studies: Sequence[Study]) -> None:
     """Raises UsageError if an option for trainings would have no effect."""
     for name in ("algorithms", "steps", "preset"):
-        if (given := getattr(args, name, None)) is not None and not any(each.trains for each in studies):
-            raise UsageError(f"--{name} {given}: nothing is trained for {', '.join(each.name for each in studies)}; leave it out")
+        if (value := getattr(args, name, None)) is not None and not any(study.trains for study in studies):
+            raise UsageError(
+                f"--{name} {value}: nothing is trained for {', '.join(study.name for study in studies)}; leave it out"
+            )
 
 
 def _stored(desk: Desk, study: Study, options: StudyOptions) -> Table:
-    own = replace(options, out=desk.out / study.group)
-    found = collect.collector(study)(study, own, desk.progress)
+    study_options = replace(options, out=desk.out / study.group)
+    collected = collect.collector(study)(study, study_options, desk.progress)
     environment = identity.environment()
-    made = Table(
+    new_table = Table(
         study=study.name,
         fingerprint=fingerprint.fingerprint(environment),
         runs=identity.of_runs(study),
         measures=identity.of_measures(study),
         environment=environment,
         options=identity.told(options),
-        shortfall=found.evidence.shortfall,
-        paper_steps=found.evidence.paper_steps,
-        sample=found.sample,
-        rows=table.cells(found.evidence),
+        shortfall=collected.evidence.shortfall,
+        paper_steps=collected.evidence.paper_steps,
+        sample=collected.sample,
+        rows=table.cells(collected.evidence),
     )
-    return table.read(table.write(desk.place_of(options), made, options.full))
+    return table.read(table.write(desk.place_of(options), new_table, options.full))
 
 
 def _reports(desk: Desk, studies: Sequence[Study]) -> tuple[list[Report], list[str]]:
     """Returns the contents of the pages of all studies that have evidence, and the names of the others."""
     full = getattr(desk.args, "length", "default") == "full"
     today, lineage = identity.environment(), identity.read_lineage(desk.evidence)
-    found, missing = [], []
+    reports, missing = [], []
     for study in studies:
         parts = desk.parts(study)
-        paths = [table.path_of(desk.evidence, each.name, full) for each in parts]
+        paths = [table.path_of(desk.evidence, part.name, full) for part in parts]
         if not all(path.is_file() for path in paths):
             missing.append(study.name)
             continue
         tables = [table.read(path) for path in paths]
-        reasons = [identity.why_old(each, made, today, lineage) for each, made in zip(parts, tables, strict=True)]
-        found.append(desk.told(study, tables, next(filter(None, reasons), "")))
-    return found, missing
+        reasons = [identity.why_old(part, stored, today, lineage) for part, stored in zip(parts, tables, strict=True)]
+        reports.append(desk.told(study, tables, next(filter(None, reasons), "")))
+    return reports, missing
 
 
 def _report(desk: Desk) -> int:
     studies = desk.library.chosen(desk.args.names or [ALL])
-    groups = dict.fromkeys(each.group for each in studies)
-    places: Mapping[str, Path] = {name: desk.out / name for name in (*groups, *(each.name for each in studies))}
+    groups = dict.fromkeys(study.group for study in studies)
+    places: Mapping[str, Path] = {name: desk.out / name for name in (*groups, *(study.name for study in studies))}
     page.require_places(places, desk.args.force)
-    found, missing = _reports(desk, studies)
-    if not found:
+    reports, missing = _reports(desk, studies)
+    if not reports:
         raise UsageError(f"study report: no evidence of {', '.join(missing)} in {desk.evidence}; `dcgym study run` makes it")
-    paths = {each.study.name: page.write(desk.out / each.study.name, each) for each in found}
+    paths = {report.study.name: page.write(desk.out / report.study.name, report) for report in reports}
     for group in groups:
-        mine = [each for each in found if each.study.group == group]
-        if mine:
-            told = [(str(paths[each.study.name].relative_to(desk.out / group)), each) for each in mine]
+        group_reports = [report for report in reports if report.study.group == group]
+        if group_reports:
+            entries = [(str(paths[report.study.name].relative_to(desk.out / group)), report) for report in group_reports]
             title = desk.library.title(group) if group in desk.library.groups() else group
-            say(f"page         {page.overview(desk.out / group, group, title, told)}")
+            say(f"page         {page.overview(desk.out / group, group, title, entries)}")
     if desk.args.parquet:
         require_place(desk.args.parquet, is_marked("ARROW:schema"), force=desk.args.force)
-        say(f"table        {table.write_parquet(desk.args.parquet, [each.table for each in found])}")
+        say(f"table        {table.write_parquet(desk.args.parquet, [report.table for report in reports])}")
     if missing:
         say(f"no evidence  {', '.join(missing)}")
     return 0
 
 
 def _score(desk: Desk) -> int:
-    found, missing = _reports(desk, desk.library.chosen(desk.args.names or [ALL]))
-    score.show(found, missing)
-    if (drawn := score.write(desk.out, found)) is not None:
+    reports, missing = _reports(desk, desk.library.chosen(desk.args.names or [ALL]))
+    score.show(reports, missing)
+    if (drawn := score.write(desk.out, reports)) is not None:
         say(f"figure       {drawn}")
     return 0
 
 
 def _carry(desk: Desk) -> int:
-    studies = [each for each in desk.library.chosen(desk.args.names or [ALL]) if not each.of]
-    paths = [(each, table.path_of(desk.evidence, each.name, False)) for each in studies]
-    tables = [(each, table.read(path)) for each, path in paths if path.is_file()]  # finds no evidence before anything runs
+    studies = [entry for entry in desk.library.chosen(desk.args.names or [ALL]) if not entry.of]
+    paths = [(entry, table.path_of(desk.evidence, entry.name, False)) for entry in studies]
+    tables = [(entry, table.read(path)) for entry, path in paths if path.is_file()]  # finds no evidence before anything runs
     lineage = identity.read_lineage(desk.evidence)
-    for study, made in tables:
-        outcome, carried = carry.carry(study, made, desk.options(study.group), lineage, desk.progress)
+    for study, stored in tables:
+        outcome, carried = carry.carry(study, stored, desk.options(study.group), lineage, desk.progress)
         say(f"{study.name:24} {outcome}")
         if carried != lineage:
             identity.write_lineage(desk.evidence, carried)
@@ -229,23 +231,23 @@ def _folded(names: Sequence[str]) -> list[Column]:
     return [Column(name, overflow="fold") for name in names]
 
 
-def _show(told: Report) -> None:
+def _show(report: Report) -> None:
     console = terminal.wide_console()
     look: dict[str, Any] = {"title_justify": "left", "show_edge": False, "pad_edge": False}
-    shown = Shown(*_folded(page.header(told)), title=f"{told.study.name}: {told.study.title}", **look)
-    for row in page.cells(told):
-        shown.add_row(*map(escape, row))
-    console.print(shown)
-    if told.findings:
+    overview = Shown(*_folded(page.header(report)), title=f"{report.study.name}: {report.study.title}", **look)
+    for row in page.cells(report):
+        overview.add_row(*map(escape, row))
+    console.print(overview)
+    if report.findings:
         claims = Shown(*_folded(("claim", "measured", "")), **look)
-        for found in told.findings:
-            judged, cause = found.judged, found.cause
+        for finding in report.findings:
+            judged, cause = finding.judged, finding.cause
             words = "; ".join(dict.fromkeys(judged.measured))
             words += f"\ncause: {cause.hypothesis}; shown by {cause.experiment}: {cause.showed}" if cause and cause.shown else ""
             state = f"[{COLOURS[judged.verdict]}]{judged.verdict}[/]" + (f"\n{escape(judged.why_not)}" if judged.why_not else "")
             claims.add_row(escape(judged.claim.title), escape(words), state)
         console.print(claims)
-    if told.summary:
-        say(f"claims       {told.summary}")
-    if str(told.table.shortfall):
-        say(f"shorter      {told.table.shortfall}")
+    if report.summary:
+        say(f"claims       {report.summary}")
+    if str(report.table.shortfall):
+        say(f"shorter      {report.table.shortfall}")

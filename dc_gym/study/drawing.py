@@ -44,9 +44,9 @@ REWARDS = (-1.0, 1.0)
 def figure(evidence: Evidence, panels: Sequence[Measure], title: str) -> Figure:
     """Draws one row per quantity."""
     variants = list(evidence.variants.values())
-    learners = [each for each in variants if any(len(track.x) for track in each.learning.values())]
+    learners = [variant for variant in variants if any(len(track.x) for track in variant.learning.values())]
     columns = 2 if learners else 1
-    tracks = [track for each in variants for track in each.over_time.values()]
+    tracks = [track for variant in variants for track in variant.over_time.values()]
     measured = {name for track in tracks for name, values in track.values.items() if np.isfinite(values).any()}
     panels = [panel for panel in panels if panel.name in measured] or panels[:1]
     with kit.style():
@@ -76,7 +76,7 @@ def dots(evidence: Evidence, column: Measure, title: str) -> Figure:
 
 def dot_panels(evidence: Evidence, columns: Sequence[Measure], title: str) -> Figure:
     """Draws quantities side by side like `dots`, with the same contestants: the contestants that have the first quantity."""
-    variants = [each for each in evidence.variants.values() if each.numbers.get(columns[0].name)]
+    variants = [variant for variant in evidence.variants.values() if variant.numbers.get(columns[0].name)]
     with kit.style({"axes.grid.axis": "both"}):
         canvas = kit.new_figure((0.75 if len(columns) == 1 else 1.2) * WIDTH, 1.0 + 0.36 * len(variants))
         axes = canvas.subplots(1, len(columns), squeeze=False, sharey=True)[0]
@@ -86,7 +86,7 @@ def dot_panels(evidence: Evidence, columns: Sequence[Measure], title: str) -> Fi
                 ax.plot(values, np.full(len(values), row), ".", color=kit.INK, markersize=5, zorder=4)
                 ax.annotate(number(mean), (mean, row), (0, 6), textcoords="offset points", ha="center", fontsize=8)
             ax.set_xlabel(textwrap.fill(sentence(column.title), LABEL_LETTERS // len(columns)))
-        axes[0].set_yticks(range(len(variants)), [each.label for each in variants])
+        axes[0].set_yticks(range(len(variants)), [variant.label for variant in variants])
         kit.title(canvas, title)
     return canvas
 
@@ -96,14 +96,14 @@ def grid(evidence: Evidence, rows: Mapping[str, Mapping[str, str]], columns: Seq
 
     `rows`: variants by label, by the title of the case.
     """
-    shown = {
-        case: {label: evidence.variants[each] for label, each in named.items() if each in evidence.variants}
+    cases = {
+        case: {label: evidence.variants[name] for label, name in named.items() if name in evidence.variants}
         for case, named in rows.items()
     }
-    known = {case: variants for case, variants in shown.items() if variants}
+    known = {case: variants for case, variants in cases.items() if variants}
     with kit.style({"axes.grid.axis": "both"}):
-        canvas = kit.new_figure(1.2 * WIDTH, 0.7 + sum(0.5 + 0.2 * len(each) for each in known.values()))
-        heights = [0.5 + 0.2 * len(each) for each in known.values()]
+        canvas = kit.new_figure(1.2 * WIDTH, 0.7 + sum(0.5 + 0.2 * len(case_variants) for case_variants in known.values()))
+        heights = [0.5 + 0.2 * len(case_variants) for case_variants in known.values()]
         axes = canvas.subplots(len(known), len(columns), squeeze=False, gridspec_kw={"height_ratios": heights})
         for (case, variants), panels in zip(known.items(), axes, strict=True):
             for ax, column in zip(panels, columns, strict=True):
@@ -119,7 +119,7 @@ def grid(evidence: Evidence, rows: Mapping[str, Mapping[str, str]], columns: Seq
 
 def _means(ax: Axes, variants: Sequence[VariantEvidence], column: Measure, size: int) -> Mapping[int, float]:
     """Draws a row per variant: its mean and interval. Returns the means by row."""
-    bars = {row: bar(found, column) for row, each in enumerate(variants) if (found := each.estimate(column.name))}
+    bars = {row: bar(value, column) for row, variant in enumerate(variants) if (value := variant.estimate(column.name))}
     set_scale(ax, "x", list(bars.values()))
     for row, drawn in bars.items():
         draw_bar(ax, row, drawn, variants[row].color, "x")
@@ -128,27 +128,27 @@ def _means(ax: Axes, variants: Sequence[VariantEvidence], column: Measure, size:
     return {row: drawn.mean for row, drawn in bars.items()}
 
 
-def bar(found: Estimate, column: Measure) -> ErrorBar:
+def bar(value: Estimate, column: Measure) -> ErrorBar:
     """Returns the mean and the interval of a quantity (of few values: their range), in the unit of its column."""
-    return bar_of(found.mean * column.factor, None if found.drawn_half is None else found.drawn_half * column.factor)
+    return bar_of(value.mean * column.factor, None if value.drawn_half is None else value.drawn_half * column.factor)
 
 
 def _learning(ax: Axes, variants: Sequence[VariantEvidence], panel: Measure) -> None:
-    for each in variants:
-        if each.learning:
-            x, rows = _together(each.learning, panel.name)
-            _draw(ax, x, rows * panel.factor, each, panel)
-        elif (found := each.estimate(panel.name)) is not None:
-            ax.axhline(found.mean * panel.factor, color=each.color, linewidth=1.0, linestyle=(0, (4, 2)))
+    for variant in variants:
+        if variant.learning:
+            x, rows = _together(variant.learning, panel.name)
+            _draw(ax, x, rows * panel.factor, variant, panel)
+        elif (value := variant.estimate(panel.name)) is not None:
+            ax.axhline(value.mean * panel.factor, color=variant.color, linewidth=1.0, linestyle=(0, (4, 2)))
 
 
 def _over_time(ax: Axes, variants: Sequence[VariantEvidence], panel: Measure) -> None:
-    for each in variants:
-        tracks = [track for track in each.over_time.values() if panel.name in track.values]
+    for variant in variants:
+        tracks = [track for track in variant.over_time.values() if panel.name in track.values]
         if tracks:
             rows = np.stack([track.values[panel.name] for track in tracks])
             most = max(track.most.get(panel.name, np.inf) for track in tracks) * panel.factor
-            _draw(ax, tracks[0].x, rows * panel.factor, each, panel, most)
+            _draw(ax, tracks[0].x, rows * panel.factor, variant, panel, most)
 
 
 def _together(learning: Mapping[int, Track], name: str) -> tuple[Floats, Floats]:
@@ -162,23 +162,23 @@ def _together(learning: Mapping[int, Track], name: str) -> tuple[Floats, Floats]
 
 def _binned(x: Floats, y: Floats, edges: Floats) -> Floats:
     inside = (x > edges[0]) & (x <= edges[-1]) & np.isfinite(y)
-    place, count = np.digitize(x[inside], edges, right=True) - 1, len(edges) - 1
+    bins, count = np.digitize(x[inside], edges, right=True) - 1, len(edges) - 1
     with np.errstate(invalid="ignore"):
-        means: Floats = np.bincount(place, y[inside], count) / np.bincount(place, minlength=count)
+        means: Floats = np.bincount(bins, y[inside], count) / np.bincount(bins, minlength=count)
     return means
 
 
-def _draw(ax: Axes, x: Floats, rows: Floats, who: VariantEvidence, panel: Measure, most: float = np.inf) -> None:
+def _draw(ax: Axes, x: Floats, rows: Floats, variant: VariantEvidence, panel: Measure, most: float = np.inf) -> None:
     """Draws the mean over the rows (one row per seed), and their spread where it is known."""
     mean, half = band(rows)
-    ax.plot(x, mean, color=who.color, label=who.label, linewidth=1.8 if who.learning else 1.1)
-    if who.learning and len(rows) > 1:
+    ax.plot(x, mean, color=variant.color, label=variant.label, linewidth=1.8 if variant.learning else 1.1)
+    if variant.learning and len(rows) > 1:
         for row in rows:
             known = np.isfinite(row)
-            ax.plot(x[known], row[known], color=who.color, linewidth=0.8, alpha=0.8)
+            ax.plot(x[known], row[known], color=variant.color, linewidth=0.8, alpha=0.8)
     elif np.isfinite(half).any():
         least, most = REWARDS if panel.name == "reward" else (0.0, most)
-        kit.shade(ax, x, np.maximum(mean - half, least), np.minimum(mean + half, most), who.color)
+        kit.shade(ax, x, np.maximum(mean - half, least), np.minimum(mean + half, most), variant.color)
 
 
 def _scale(row: Sequence[Axes], panel: Measure) -> None:

@@ -52,9 +52,9 @@ class VariantEvidence:
 _JUDGED = "claims are judged at the study's own length; with fewer seeds alone, where intervals leave no doubt"
 
 
-def fewer(what: str, asked: int, own: int) -> str:
+def fewer(noun: str, count: int, full_count: int) -> str:
     """Returns text such as "1 seed instead of 3"; empty if there are enough."""
-    return f"{asked} {what}{'' if asked == 1 else 's'} instead of {own}" if asked < own else ""
+    return f"{count} {noun}{'' if count == 1 else 's'} instead of {full_count}" if count < full_count else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +98,24 @@ class Evidence:
 
     def values(self, name: str, measure: str) -> Mapping[int, float]:
         """Returns values by seed; empty if that variant did not run."""
-        found = self.variants.get(name)
-        return found.numbers.get(measure, {}) if found else {}
+        variant = self.variants.get(name)
+        return variant.numbers.get(measure, {}) if variant else {}
 
     def steps(self, name: str) -> int | None:
         """Returns the steps trained; None if the variant does not learn or did not run."""
-        found = self.variants.get(name)
-        return found.steps if found and found.learning else None
+        variant = self.variants.get(name)
+        return variant.steps if variant and variant.learning else None
 
 
 def with_variants(evidence: Evidence, more: Iterable[VariantEvidence]) -> Evidence:
     """Returns the evidence with more variants, or with others of the same names."""
-    return replace(evidence, variants={**evidence.variants, **{each.name: each for each in more}})
+    return replace(evidence, variants={**evidence.variants, **{variant.name: variant for variant in more}})
 
 
 def of_seeds(compute: Callable[..., float], *values: Mapping[int, float]) -> dict[int, float]:
     """Returns the value computed from several values of a seed, for each seed that has all of them."""
-    seeds = [seed for seed in values[0] if all(seed in each for each in values)]
-    return {seed: compute(*(each[seed] for each in values)) for seed in seeds}
+    seeds = [seed for seed in values[0] if all(seed in by_seed for by_seed in values)]
+    return {seed: compute(*(by_seed[seed] for by_seed in values)) for seed in seeds}
 
 
 @dataclass(frozen=True, slots=True)

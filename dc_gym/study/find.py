@@ -47,25 +47,25 @@ class Library:
         text = ast.get_docstring(ast.parse(file.with_name("__init__.py").read_text()))
         return (text or group).splitlines()[0]
 
-    def chosen(self, asked: Sequence[str]) -> list[Study]:
+    def chosen(self, requested: Sequence[str]) -> list[Study]:
         """Returns the studies of names, groups, `all`, or files outside; each once, in the order of the names.
 
         Raises:
             UsageError: a name is unknown, or a file has no study.
         """
         names = list(self.names())
-        found: dict[str, Study] = {}
-        for each in asked:
-            if each.partition(":")[0].endswith(".py"):
-                study = of_file(each)
-                found[study.name] = study
+        studies: dict[str, Study] = {}
+        for request in requested:
+            if request.partition(":")[0].endswith(".py"):
+                study = of_file(request)
+                studies[study.name] = study
                 continue
-            mine = [name for name in names if each == ALL or name == each or name.partition("/")[0] == each]
-            mine = mine or [name for name in names if _same(name, each)]
-            if not mine:
-                raise UsageError(unknown("study", each, [*self.groups(), *names]))
-            found |= {name: self.load(name) for name in mine if name not in found}
-        return list(found.values())
+            matches = [name for name in names if request == ALL or name == request or name.partition("/")[0] == request]
+            matches = matches or [name for name in names if _same(name, request)]
+            if not matches:
+                raise UsageError(unknown("study", request, [*self.groups(), *names]))
+            studies |= {name: self.load(name) for name in matches if name not in studies}
+        return list(studies.values())
 
     def load(self, name: str) -> Study:
         """Imports a study's file and returns the study with its name."""
@@ -76,9 +76,9 @@ class Library:
     def causes(self, study: Study) -> dict[str, Cause]:
         """Returns the causes of a study's verdicts, from the findings.toml beside it."""
         path = self.names().get(study.name) or Path(str(sys.modules[study.module].__file__))
-        file, own = path.with_name(findings.FILE), study.name.partition("/")[2]
-        names = [name.partition("/")[2] for name, each in self.names().items() if each.parent == path.parent]
-        causes = findings.read(file, names or [own]).get(own, {})
+        file, short_name = path.with_name(findings.FILE), study.name.partition("/")[2]
+        names = [name.partition("/")[2] for name, other in self.names().items() if other.parent == path.parent]
+        causes = findings.read(file, names or [short_name]).get(short_name, {})
         findings.require_claims(file, study.name, causes, study.claims)
         return causes
 
@@ -89,39 +89,39 @@ def _studies_in(folder: Path) -> Mapping[str, Path]:
     return {f"{_word(path.parent.name)}/{_word(path.stem)}": path for path in files if f"\n{STUDY} = " in path.read_text()}
 
 
-def of_file(asked: str) -> Study:
+def of_file(request: str) -> Study:
     """Returns the study of FILE.py, or of FILE.py:NAME. Its group is `own`."""
-    place, _, name = asked.partition(":")
-    path = Path(place)
+    file, _, name = request.partition(":")
+    path = Path(file)
     if not path.is_file():
-        raise UsageError(f"study {asked}: no such file; give FILE.py, or a name of `dcgym study list`")
-    made = usercode.load(path).module
-    return replace(_study(made, name or STUDY, asked), name=f"own/{_word(path.stem)}", module=made.__name__)
+        raise UsageError(f"study {request}: no such file; give FILE.py, or a name of `dcgym study list`")
+    module = usercode.load(path).module
+    return replace(_study(module, name or STUDY, request), name=f"own/{_word(path.stem)}", module=module.__name__)
 
 
-def _study(module: ModuleType, name: str, what: str) -> Study:
-    found = getattr(module, name, None)
-    if not isinstance(found, Study):
-        raise UsageError(f"study {what}: it has no {name} = Study(...); see docs/studies.md")
-    repeated = {each.name for each in found.variants if sum(one.name == each.name for one in found.variants) > 1}
+def _study(module: ModuleType, name: str, request: str) -> Study:
+    study = getattr(module, name, None)
+    if not isinstance(study, Study):
+        raise UsageError(f"study {request}: it has no {name} = Study(...); see docs/studies.md")
+    repeated = {variant.name for variant in study.variants if sum(one.name == variant.name for one in study.variants) > 1}
     if repeated:
-        raise UsageError(f"study {what}: two variants are called {sorted(repeated)[0]!r}; each needs a name of its own")
-    names, measures = {each.name for each in found.variants}, {each.name for each in found.measures}
-    named = [(f"claim {claim.text!r}", each) for claim in found.claims for each in claim.criteria]
-    for where, criterion in [*named, *(("identities", each) for each in found.identities)]:
-        if names and not found.derives and (strange := [one for one in criterion.about if one not in names]):
-            raise UsageError(f"study {what}: {where}: {unknown('variant', strange[0], sorted(names))}")
+        raise UsageError(f"study {request}: two variants are called {sorted(repeated)[0]!r}; each needs a name of its own")
+    names, measures = {variant.name for variant in study.variants}, {measure.name for measure in study.measures}
+    named = [(f"claim {claim.text!r}", condition) for claim in study.claims for condition in claim.criteria]
+    for where, criterion in [*named, *(("identities", condition) for condition in study.identities)]:
+        if names and not study.derives and (strange := [one for one in criterion.about if one not in names]):
+            raise UsageError(f"study {request}: {where}: {unknown('variant', strange[0], sorted(names))}")
         if strange := [one for one in criterion.measures if one not in measures]:
-            raise UsageError(f"study {what}: {where}: {unknown('measure', strange[0], sorted(measures))}")
-    return found
+            raise UsageError(f"study {request}: {where}: {unknown('measure', strange[0], sorted(measures))}")
+    return study
 
 
 def _word(name: str) -> str:
     """Returns the name of a folder or a file as a user writes it: figure_6_1 is figure-6.1."""
     parts = name.split("_")
     text = parts[0]
-    for before, each in itertools.pairwise(parts):
-        text += ("." if before.isdecimal() and each.isdecimal() else "-") + each
+    for before, part in itertools.pairwise(parts):
+        text += ("." if before.isdecimal() and part.isdecimal() else "-") + part
     return text
 
 
@@ -129,7 +129,7 @@ def _order(stem: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in stem.split("_")]
 
 
-def _same(name: str, asked: str) -> bool:
+def _same(name: str, request: str) -> bool:
     """Returns whether a name such as iroko/figure-5.2 is asked for in a former form: iroko/5.2."""
-    group, _, number = asked.partition("/")
+    group, _, number = request.partition("/")
     return name in (f"{group}/figure-{number}", f"{group}/table-{number}")

@@ -62,24 +62,24 @@ def read(file: Path, studies: Iterable[str]) -> dict[str, dict[str, Cause]]:
     Raises UsageError if it is not TOML, or if it names a key that is unknown, or a study that is not one of `studies`.
     """
     try:
-        told = tomllib.loads(file.read_text()) if file.is_file() else {}
+        document = tomllib.loads(file.read_text()) if file.is_file() else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: {error}") from None
-    found: dict[str, dict[str, Cause]] = {}
+    causes: dict[str, dict[str, Cause]] = {}
     known = list(studies)
-    for each in told.get("finding", ()):
-        if (study := each.get("study")) not in known:
+    for entry in document.get("finding", ()):
+        if (study := entry.get("study")) not in known:
             raise UsageError(f"{file}: {unknown('study', str(study), known)}")
-        if strange := sorted(each.keys() - {"study", "claims", "of_success", *TEXTS}):
+        if strange := sorted(entry.keys() - {"study", "claims", "of_success", *TEXTS}):
             raise UsageError(f"{file}: finding of {study}: {unknown('key', strange[0], ('claims', 'of_success', *TEXTS))}")
-        cause = Cause(**{name: str(each.get(name, "")) for name in TEXTS}, of_success=bool(each.get("of_success", False)))
-        found.setdefault(study, {}).update(dict.fromkeys(each.get("claims", ()), cause))
-    return found
+        cause = Cause(**{name: str(entry.get(name, "")) for name in TEXTS}, of_success=bool(entry.get("of_success", False)))
+        causes.setdefault(study, {}).update(dict.fromkeys(entry.get("claims", ()), cause))
+    return causes
 
 
 def require_claims(file: Path, study: str, causes: Mapping[str, Cause], claims: Sequence[Claim]) -> None:
     """Raises UsageError if a finding names a claim that its study does not make."""
-    titles = [each.title for each in claims]
+    titles = [claim.title for claim in claims]
     for title in causes:
         if title not in titles:
             raise UsageError(f"{file}: finding of {study}: {unknown('claim', title, titles)}")

@@ -50,14 +50,14 @@ def environment() -> dict[str, str]:
     Without a lab kernel or Open vSwitch no run can have been made here: then only the programs count.
     """
     kernel, ovs = build.lookup(sources_of_kernels.tested(None)), _open_vswitch()
-    made = fingerprint.environment(kernel, ovs) if kernel and ovs else {"programs": fingerprint.programs()}
-    return made | {"agents": fingerprint.agents(), "numpy": metadata.version("numpy")}
+    parts = fingerprint.environment(kernel, ovs) if kernel and ovs else {"programs": fingerprint.programs()}
+    return parts | {"agents": fingerprint.agents(), "numpy": metadata.version("numpy")}
 
 
 def _open_vswitch() -> openvswitch.OpenVSwitch | None:
     """Returns the copy that runs use, or None if it has not been fetched yet."""
     places = (caches.BUNDLE / "openvswitch", *sorted((caches.cache_dir() / "openvswitch").glob("current-*")))
-    return next((found for place in places if (found := openvswitch.load(place))), None)
+    return next((ovs_copy for path in places if (ovs_copy := openvswitch.load(path))), None)
 
 
 def told(options: StudyOptions) -> dict[str, Any]:
@@ -65,16 +65,19 @@ def told(options: StudyOptions) -> dict[str, Any]:
     return {name: list(given) if isinstance(given := getattr(options, key), tuple) else given for name, key in OPTIONS.items()}
 
 
-def asked(told: Mapping[str, Any]) -> StudyOptions:
+def asked(head: Mapping[str, Any]) -> StudyOptions:
     """Returns the options that a table's head has."""
-    known = {OPTIONS[name]: value for name, value in told.items() if name in OPTIONS}
+    known = {OPTIONS[name]: value for name, value in head.items() if name in OPTIONS}
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in known.items()}
     return StudyOptions(Path(), **values)
 
 
 def of_runs(study: Study) -> str:
     """Returns the identity of a study's specs: base, variants, the files that they read, and their maker."""
-    rows = [study.base, [(each.name, each.values, each.full, each.by_seed, each.given) for each in study.variants]]
+    rows = [
+        study.base,
+        [(variant.name, variant.values, variant.full, variant.by_seed, variant.given) for variant in study.variants],
+    ]
     return _digest([*rows, study.files, study.collect, type(study.collect)])
 
 
@@ -85,8 +88,8 @@ def of_measures(study: Study) -> str:
 
 def _digest(value: Any) -> str:
     code: dict[str, Any] = {}
-    told = _told(value, code)
-    return hashlib.sha256(json.dumps([told, code], sort_keys=True).encode()).hexdigest()[: fingerprint.DIGITS]
+    plain = _told(value, code)
+    return hashlib.sha256(json.dumps([plain, code], sort_keys=True).encode()).hexdigest()[: fingerprint.DIGITS]
 
 
 def _told(value: Any, code: dict[str, Any]) -> Any:
@@ -96,15 +99,15 @@ def _told(value: Any, code: dict[str, Any]) -> Any:
     if isinstance(value, Measure):
         return value.name
     if isinstance(value, functools.partial):
-        return [_told(each, code) for each in (value.func, value.args, value.keywords)]
+        return [_told(part, code) for part in (value.func, value.args, value.keywords)]
     if is_dataclass(value) and not isinstance(value, type):
-        return [_name(type(value)), {each.name: _told(getattr(value, each.name), code) for each in fields(value)}]
+        return [_name(type(value)), {field.name: _told(getattr(value, field.name), code) for field in fields(value)}]
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else str(key): _told(each, code) for key, each in value.items()}
+        return {key if isinstance(key, str) else str(key): _told(entry, code) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_told(each, code) for each in value]
+        return [_told(element, code) for element in value]
     if isinstance(value, (set, frozenset)):
-        return [_told(each, code) for each in sorted(value, key=str)]
+        return [_told(element, code) for element in sorted(value, key=str)]
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if isinstance(value, Path) and value.is_absolute():  # the same file, wherever the tree lies
@@ -123,9 +126,9 @@ def _of_code(value: Any, code: dict[str, Any]) -> str:
     if name in code or not name.startswith(OWN_CODE) or (source := _source(value)) is None:
         return name
     code[name] = source
-    for what, read in _read_by(value):
+    for label, read in _read_by(value):
         if not isinstance(read, types.ModuleType) and _is_of(read):
-            code[f"{name} {what}"] = _told(read, code)
+            code[f"{name} {label}"] = _told(read, code)
     return name
 
 
@@ -151,21 +154,21 @@ def _source(value: Any) -> str | None:
 
 def _read_by(value: Any) -> Iterator[tuple[str, Any]]:
     """Yields, by name, the values that a function, or a class's methods, read of their module and of modules that it names."""
-    functions = [value] if isinstance(value, types.FunctionType) else [each for each in vars(value).values() if callable(each)]
-    for each in functions:
-        if not isinstance(each, types.FunctionType):
+    functions = [value] if isinstance(value, types.FunctionType) else [attr for attr in vars(value).values() if callable(attr)]
+    for function in functions:
+        if not isinstance(function, types.FunctionType):
             continue
-        names, codes = each.__globals__, [each.__code__]
+        names, codes = function.__globals__, [function.__code__]
         for code in codes:
             codes += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
-            read = {each.argval for each in dis.get_instructions(code) if each.opname in GLOBALS}
+            read = {instruction.argval for instruction in dis.get_instructions(code) if instruction.opname in GLOBALS}
             for name in sorted(read):
-                found = names.get(name)
-                if isinstance(found, types.ModuleType) and found.__name__.startswith(OWN_CODE):
-                    yield from ((f"{name}.{part}", getattr(found, part)) for part in code.co_names if hasattr(found, part))
-                elif found is not None:
-                    yield name, found
-        yield from zip(each.__code__.co_freevars, (cell.cell_contents for cell in each.__closure__ or ()), strict=True)
+                target = names.get(name)
+                if isinstance(target, types.ModuleType) and target.__name__.startswith(OWN_CODE):
+                    yield from ((f"{name}.{part}", getattr(target, part)) for part in code.co_names if hasattr(target, part))
+                elif target is not None:
+                    yield name, target
+        yield from zip(function.__code__.co_freevars, (cell.cell_contents for cell in function.__closure__ or ()), strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +181,8 @@ class Lineage:
     def reaches(self, study: str, old: str, new: str) -> bool:
         """Returns whether a chain of pairs leads from one fingerprint to another."""
         known = {old}
-        while found := {after for name, before, after, _ in self.rows if name == study and before in known} - known:
-            known |= found
+        while reached := {after for name, before, after, _ in self.rows if name == study and before in known} - known:
+            known |= reached
         return new in known
 
     def with_pair(self, study: str, old: str, new: str, digest: str) -> Lineage:

@@ -60,10 +60,10 @@ def track(result: Result, bins: int = BINS, names: Sequence[str] = ()) -> Track:
     steps, rewards = reward_steps(result)
 
     def binned(at_ns: Floats, values: Floats) -> Floats:
-        place = np.minimum((at_ns / 1e9 / width_s).astype(int), len(series.t_s) - 1)
-        counts = np.bincount(place, minlength=len(series.t_s))
+        bin_index = np.minimum((at_ns / 1e9 / width_s).astype(int), len(series.t_s) - 1)
+        counts = np.bincount(bin_index, minlength=len(series.t_s))
         with np.errstate(invalid="ignore"):
-            means: Floats = np.bincount(place, values, len(series.t_s)) / np.where(counts, counts, np.nan)
+            means: Floats = np.bincount(bin_index, values, len(series.t_s)) / np.where(counts, counts, np.nan)
         return means
 
     values = {
@@ -73,7 +73,7 @@ def track(result: Result, bins: int = BINS, names: Sequence[str] = ()) -> Track:
         "host_queue_bytes": binned(times, host),
         "rtt_s": series.mean_srtt_us / 1e6,
     }
-    chosen = {name: each for name, each in values.items() if name in (names or values)}
+    chosen = {name: column for name, column in values.items() if name in (names or values)}
     return Track(series.t_s, chosen, {name: most for name, most in {"goodput_bps": series.most_bps}.items() if name in chosen})
 
 

@@ -66,7 +66,7 @@ class StudyOptions:
     def own(self) -> bool:
         """True if nothing but the study's own length, seeds and specs is asked for."""
         changed = (self.seeds, self.steps, self.duration, self.algorithms, self.preset)
-        return self.ground == "lab" and not (self.overrides or self.variants) and all(each is None for each in changed)
+        return self.ground == "lab" and not (self.overrides or self.variants) and all(setting is None for setting in changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,19 +205,21 @@ class Study:
 
     def chosen(self, options: StudyOptions) -> list[Variant]:
         """Returns the variants that the options ask for. Raises UsageError if a variant is unknown."""
-        names = [each.name for each in self.variants]
+        names = [variant.name for variant in self.variants]
         for name in options.variants:
             if name not in names:
                 raise UsageError(f"study {self.name}: {unknown('variant', name, names)}")
         some = options.variants
-        asked = [each for each in self.variants if (each.name in some if some else options.all_cases or not each.extra)]
-        return [each for each in asked if not (options.full and each.short)]
+        selected = [
+            variant for variant in self.variants if (variant.name in some if some else options.all_cases or not variant.extra)
+        ]
+        return [variant for variant in selected if not (options.full and variant.short)]
 
     @property
     def told(self) -> list[str]:
         """The paragraphs of its file's docstring: the source's experiment, and ours."""
         text = (sys.modules[self.module].__doc__ or "") if self.module else ""
-        return [" ".join(each.split()) for each in text.split("\n\n") if each]
+        return [" ".join(paragraph.split()) for paragraph in text.split("\n\n") if paragraph]
 
     def facts_of(self, options: StudyOptions) -> Facts:
         return self.facts(options) if callable(self.facts) else self.facts

@@ -67,7 +67,7 @@ def variant(
     full: RunLength,
     own: Mapping[str, Any],
     full_network: ScaledNetwork | None = None,
-    **told: Any,
+    **fields: Any,
 ) -> Variant:
     """Returns a variant that is slowed down by SCALE, and not at all with `--length full`.
 
@@ -75,7 +75,7 @@ def variant(
         controller: its controller; None: its policy's.
         length: the length of a run at 100 Gbit/s; `full`: the length with `--length full`, when `full_network` is its network.
         own: more dotted keys of the spec.
-        told: other fields of the variant.
+        fields: other fields of the variant.
     """
 
     def at(network: ScaledNetwork, length: RunLength, scale: int) -> dict[str, Any]:
@@ -93,4 +93,4 @@ def variant(
 
     values, whole = at(network, length, SCALE), at(full_network or network, full, 1)
     changed = {key: whole.get(key) for key in {**values, **whole} if values.get(key) != whole.get(key)}
-    return Variant(name, values, full=changed, **told)
+    return Variant(name, values, full=changed, **fields)

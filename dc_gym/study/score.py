@@ -49,17 +49,17 @@ class Printed:
 
 def printed(reports: Sequence[Report]) -> Iterator[Printed]:
     """Yields all printed numbers for which there is a measured one."""
-    for told in reports:
-        for each in told.evidence.variants.values():
-            for measure, value in each.paper.items():
-                if (found := each.estimate(measure)) is not None:
-                    yield Printed(told.study.group, value, found.mean)
+    for report in reports:
+        for variant in report.evidence.variants.values():
+            for measure, value in variant.paper.items():
+                if (measured := variant.estimate(measure)) is not None:
+                    yield Printed(report.study.group, value, measured.mean)
 
 
 def shares(numbers: Sequence[Printed]) -> list[str]:
     """Returns the shares of numbers within 10 %, 1.5 times and 3 times, as text."""
     count = len(numbers)
-    return [f"{sum(each.factor <= factor for each in numbers) / count:.0%}" if count else "-" for factor in WITHIN]
+    return [f"{sum(entry.factor <= factor for entry in numbers) / count:.0%}" if count else "-" for factor in WITHIN]
 
 
 def show(reports: Sequence[Report], missing: Sequence[str]) -> None:
@@ -67,42 +67,42 @@ def show(reports: Sequence[Report], missing: Sequence[str]) -> None:
     console = terminal.wide_console()
     titles = (*map(str, reversed(Verdict)), "cause shown", "old", "printed numbers", "within 10 %", "1.5 x", "3 x")
     table = Shown("group", *(Column(title, justify="right") for title in titles), show_edge=False, pad_edge=False)
-    groups = dict.fromkeys(each.study.group for each in reports)
+    groups = dict.fromkeys(report.study.group for report in reports)
     for name in [*groups, *(["all"] if len(groups) > 1 else [])]:
-        mine = [each for each in reports if name in (each.study.group, "all")]
-        counted = [found for each in mine for found in each.findings if found.claim.counted]
-        numbers = list(printed(mine))
-        shown = sum(each.cause is not None and each.cause.shown for each in counted)
-        old = sum(found.claim.counted for each in mine if each.old for found in each.findings)
-        verdicts = [sum(each.verdict is verdict for each in counted) for verdict in reversed(Verdict)]
-        table.add_row(name, *map(str, verdicts), str(shown), str(old), str(len(numbers)), *shares(numbers))
+        selected = [report for report in reports if name in (report.study.group, "all")]
+        counted = [found for report in selected for found in report.findings if found.claim.counted]
+        numbers = list(printed(selected))
+        causes_shown = sum(finding.cause is not None and finding.cause.shown for finding in counted)
+        old = sum(finding.claim.counted for report in selected if report.old for finding in report.findings)
+        verdicts = [sum(finding.verdict is verdict for finding in counted) for verdict in reversed(Verdict)]
+        table.add_row(name, *map(str, verdicts), str(causes_shown), str(old), str(len(numbers)), *shares(numbers))
     console.print(table)
-    for each in reports:
-        if each.old:
-            console.print(escape(f"old          {each.study.name}: {each.old}"), soft_wrap=True)
+    for report in reports:
+        if report.old:
+            console.print(escape(f"old          {report.study.name}: {report.old}"), soft_wrap=True)
     if missing:
         console.print(escape(f"no evidence  {', '.join(missing)}"), soft_wrap=True)
 
 
 def figure(reports: Sequence[Report]) -> Figure | None:
     """Draws printed numbers against measured ones; None if there are none above 0."""
-    groups = list(dict.fromkeys(each.study.group for each in reports))
-    numbers = [each for each in printed(reports) if each.printed > 0 and each.measured > 0]
+    groups = list(dict.fromkeys(report.study.group for report in reports))
+    numbers = [entry for entry in printed(reports) if entry.printed > 0 and entry.measured > 0]
     if not numbers:
         return None
     with kit.style({"axes.grid.axis": "both"}):
         canvas = kit.new_figure(6.4, 6.0)
         ax = canvas.subplots()
-        least, most = min(min(each.printed, each.measured) for each in numbers), max(each.printed for each in numbers)
+        least, most = min(min(entry.printed, entry.measured) for entry in numbers), max(entry.printed for entry in numbers)
         ends = np.array([least / 2, most * 2])
-        for factor, line in ((1.0, "-"), *((each, ":") for each in WITHIN[1:])):
+        for factor, line in ((1.0, "-"), *((bound, ":") for bound in WITHIN[1:])):
             for side in {factor, 1 / factor}:
                 ax.plot(ends, ends * side, line, color=kit.INK, linewidth=0.7)
         for group, color in zip(groups, COLORS, strict=False):
-            mine = [each for each in numbers if each.group == group]
-            if mine:
-                x, y = [each.printed for each in mine], [each.measured for each in mine]
-                ax.plot(x, y, "o", color=color, markersize=4, label=f"{group} ({len(mine)})")
+            group_numbers = [entry for entry in numbers if entry.group == group]
+            if group_numbers:
+                x, y = [entry.printed for entry in group_numbers], [entry.measured for entry in group_numbers]
+                ax.plot(x, y, "o", color=color, markersize=4, label=f"{group} ({len(group_numbers)})")
         ax.set(xscale="log", yscale="log", xlabel="Printed in the source (SI units)", ylabel="Measured here (SI units)")
         ax.legend()
         kit.title(canvas, f"Printed numbers: {', '.join(shares(list(printed(reports))))} within 10 %, 1.5 x, 3 x")

@@ -56,22 +56,22 @@ def figure(
 
     `base`: base of the logarithmic x axis; None makes it linear. `curves` draw more into a panel, by quantity.
     """
-    names = [name for each in series for name in each.points.values()]
+    names = [name for line in series for name in line.points.values()]
     columns = [column for column in columns if any(_is_shown(evidence, name, column) for name in names)] or columns[:1]
     with kit.style({"axes.grid.axis": "both"}):
         canvas = kit.new_figure(WIDTH * len(columns) + 0.6, PANEL_HEIGHT + LEGEND_HEIGHT)
         axes = canvas.subplots(1, len(columns), squeeze=False)[0]
         for ax, column in zip(axes, columns, strict=True):
-            _axis(ax, [x for each in series for x, name in each.points.items() if _is_shown(evidence, name, column)], base)
+            _axis(ax, [x for line in series for x, name in line.points.items() if _is_shown(evidence, name, column)], base)
             _scale(ax, evidence, series, column)
-            for each in series:
-                _line(ax, evidence, each, column)
+            for line in series:
+                _line(ax, evidence, line, column)
             if curves and column.name in curves:
                 curves[column.name](ax)
             ax.set_xlabel(sentence(xlabel))
             ax.set_title(sentence(column.title), loc="left")
         handles, labels = axes[0].get_legend_handles_labels()
-        if any(column.name in each.paper for each in evidence.variants.values() for column in columns):
+        if any(column.name in variant.paper for variant in evidence.variants.values() for column in columns):
             handles.append(axes[0].plot([], [], "D", markerfacecolor="none", color=kit.INK, linestyle=":", markersize=5)[0])
             labels.append("the paper")
         room = int(canvas.get_figwidth() * LETTERS_AN_INCH) // (HANDLE_LETTERS + max(map(len, labels), default=0))
@@ -91,26 +91,29 @@ def over(
     factor: float = 1.0,
 ) -> Drawing:
     """Returns the drawing of a line for each contestant over the numbers. `name` returns the variant's name of both."""
-    found = [VariantLine(who, color, {factor * each: name(who, each) for each in numbers}) for who, color in colors.items()]
-    return partial(figure, series=found, columns=columns, xlabel=xlabel, title=title, base=base)
+    lines = [
+        VariantLine(contestant, color, {factor * x_value: name(contestant, x_value) for x_value in numbers})
+        for contestant, color in colors.items()
+    ]
+    return partial(figure, series=lines, columns=columns, xlabel=xlabel, title=title, base=base)
 
 
 def _is_shown(evidence: Evidence, name: str, column: Measure) -> bool:
     """Returns whether the quantity was measured or is in the paper."""
-    found = evidence.variants.get(name)
-    return found is not None and (found.estimate(column.name) is not None or column.name in found.paper)
+    variant = evidence.variants.get(name)
+    return variant is not None and (variant.estimate(column.name) is not None or column.name in variant.paper)
 
 
 def _line(ax: Axes, evidence: Evidence, series: VariantLine, column: Measure) -> None:
     known = {x: evidence.variants[name] for x, name in series.points.items() if name in evidence.variants}
-    found = {x: estimate for x, each in known.items() if (estimate := each.estimate(column.name)) is not None}
-    if found:
-        means = [each.mean * column.factor for each in found.values()]
+    estimates = {x: estimate for x, variant in known.items() if (estimate := variant.estimate(column.name)) is not None}
+    if estimates:
+        means = [value.mean * column.factor for value in estimates.values()]
         look = {"color": series.color, "marker": series.marker, "linestyle": series.line, "markersize": 5}
-        ax.plot(list(found), means, label=series.label, **look)  # type: ignore[arg-type]
-        for x, each in found.items():
-            draw_bar(ax, x, bar(each, column), series.color)
-    printed = {x: each.paper[column.name] * column.factor for x, each in known.items() if column.name in each.paper}
+        ax.plot(list(estimates), means, label=series.label, **look)  # type: ignore[arg-type]
+        for x, value in estimates.items():
+            draw_bar(ax, x, bar(value, column), series.color)
+    printed = {x: variant.paper[column.name] * column.factor for x, variant in known.items() if column.name in variant.paper}
     if printed:
         ax.plot(
             list(printed), list(printed.values()), "D:", color=series.color, markerfacecolor="none", markersize=6, linewidth=0.9
@@ -126,10 +129,10 @@ def _axis(ax: Axes, values: Sequence[float], base: float | None) -> None:
 
 
 def _scale(ax: Axes, evidence: Evidence, series: Sequence[VariantLine], column: Measure) -> None:
-    shown = [evidence.variants[name] for each in series for name in each.points.values() if name in evidence.variants]
-    bars = [bar(found, column) for each in shown if (found := each.estimate(column.name)) is not None]
-    printed = [each.paper[column.name] * column.factor for each in shown if column.name in each.paper]
-    values = [*(each.mean for each in bars), *printed]
+    variants = [evidence.variants[name] for line in series for name in line.points.values() if name in evidence.variants]
+    bars = [bar(estimated, column) for variant in variants if (estimated := variant.estimate(column.name)) is not None]
+    printed = [variant.paper[column.name] * column.factor for variant in variants if column.name in variant.paper]
+    values = [*(error_bar.mean for error_bar in bars), *printed]
     positive = [value for value in values if value > 0]
     if not positive:
         ax.set_ylim(0, 1)

@@ -69,18 +69,20 @@ def path_of(folder: Path, study: str, full: bool) -> Path:
 
 def cells(evidence: Evidence) -> dict[tuple[str, str], dict[int, str]]:
     """Returns the cells of a table, by variant, measure and seed."""
-    found: dict[tuple[str, str], dict[int, str]] = {}
-    for each in evidence.variants.values():
-        for measure, values in each.numbers.items():
-            found[each.name, measure] = {seed: _number(value) for seed, value in values.items()}
-        for kind, tracks in ((TIME, each.over_time), (LEARNING, each.learning)):
+    rows: dict[tuple[str, str], dict[int, str]] = {}
+    for variant in evidence.variants.values():
+        for measure, values in variant.numbers.items():
+            rows[variant.name, measure] = {seed: _number(value) for seed, value in values.items()}
+        for kind, tracks in ((TIME, variant.over_time), (LEARNING, variant.learning)):
             for seed, track in tracks.items():
                 for name, row in {X: track.x, **track.values}.items():
                     digits = DIGITS if name == X else TRACK_DIGITS
-                    found.setdefault((each.name, f"{name} @{kind}"), {})[seed] = " ".join(_number(value, digits) for value in row)
+                    rows.setdefault((variant.name, f"{name} @{kind}"), {})[seed] = " ".join(
+                        _number(value, digits) for value in row
+                    )
                 for name, most in track.most.items():
-                    found.setdefault((each.name, f"{name} @{MOST}"), {})[seed] = _number(most)
-    return found
+                    rows.setdefault((variant.name, f"{name} @{MOST}"), {})[seed] = _number(most)
+    return rows
 
 
 def _number(value: float, digits: int = DIGITS) -> str:
@@ -127,20 +129,20 @@ def read(path: Path) -> Table:
         why = "no evidence yet" if isinstance(error, FileNotFoundError) else "no file of evidence"
         raise UsageError(f"{path}: {why}; `dcgym study run` makes it") from None
     try:
-        told = dict(line.split("\t", 1) for line in head.splitlines())
+        fields = dict(line.split("\t", 1) for line in head.splitlines())
         names, *lines = (line.split("\t") for line in body.splitlines())
         seeds = [int(seed) for seed in names[2:]]
         rows = {
-            (variant, measure): {seed: cell for seed, cell in zip(seeds, found, strict=True) if cell != NONE}
-            for variant, measure, *found in lines
+            (variant, measure): {seed: cell for seed, cell in zip(seeds, row, strict=True) if cell != NONE}
+            for variant, measure, *row in lines
         }
-        sample = json.loads(told["sample"])
+        sample = json.loads(fields["sample"])
         return Table(
-            **{name: told[name] for name in TEXTS},
-            environment=dict(json.loads(told["environment"])),
-            options=dict(json.loads(told["options"])),
-            shortfall=Shortfall(*json.loads(told["shorter"])),
-            paper_steps=int(told["paper_steps"]),
+            **{name: fields[name] for name in TEXTS},
+            environment=dict(json.loads(fields["environment"])),
+            options=dict(json.loads(fields["options"])),
+            shortfall=Shortfall(*json.loads(fields["shorter"])),
+            paper_steps=int(fields["paper_steps"]),
             sample=Sample(*sample) if sample else None,
             rows=rows,
         )
@@ -150,12 +152,12 @@ def read(path: Path) -> Table:
 
 def evidence_of(study: Study, table: Table) -> Evidence:
     """Returns a table as evidence: with the styles and the printed values of the study's variants."""
-    rows: dict[str, dict[str, Mapping[int, str]]] = {each.name: {} for each in study.variants}  # in the order of the study
+    rows: dict[str, dict[str, Mapping[int, str]]] = {variant.name: {} for variant in study.variants}  # in the order of the study
     for (name, measure), row in table.rows.items():
         rows.setdefault(name, {})[measure] = row
-    known = {each.name: each for each in study.variants}
-    made = {name: _variant(known.get(name) or Variant(name), found) for name, found in rows.items() if found}
-    return Evidence(made, table.paper_steps, table.shortfall)
+    known = {variant.name: variant for variant in study.variants}
+    variants = {name: _variant(known.get(name) or Variant(name), measures) for name, measures in rows.items() if measures}
+    return Evidence(variants, table.paper_steps, table.shortfall)
 
 
 def _variant(variant: Variant, rows: Mapping[str, Mapping[int, str]]) -> VariantEvidence:
@@ -163,16 +165,16 @@ def _variant(variant: Variant, rows: Mapping[str, Mapping[int, str]]) -> Variant
     columns: dict[str, dict[int, dict[str, np.ndarray]]] = {TIME: {}, LEARNING: {}}
     most: dict[int, dict[str, float]] = {}
     for measure, row in rows.items():
-        what, _, kind = measure.rpartition(" @")
+        name, _, kind = measure.rpartition(" @")
         for seed, cell in row.items():
             if kind == MOST:
-                most.setdefault(seed, {})[what] = _value(cell)
-            elif kind in columns and what:
-                columns[kind].setdefault(seed, {})[what] = np.array([_value(each) for each in cell.split(" ") if each])
+                most.setdefault(seed, {})[name] = _value(cell)
+            elif kind in columns and name:
+                columns[kind].setdefault(seed, {})[name] = np.array([_value(word) for word in cell.split(" ") if word])
             else:
                 numbers.setdefault(measure, {})[seed] = _value(cell)
     tracks = {
-        kind: {seed: Track(found.pop(X), found, most.get(seed, {}) if kind == TIME else {}) for seed, found in by_seed.items()}
+        kind: {seed: Track(values.pop(X), values, most.get(seed, {}) if kind == TIME else {}) for seed, values in by_seed.items()}
         for kind, by_seed in columns.items()
     }
     return variant.evidence(numbers, tracks[TIME], tracks[LEARNING])
@@ -185,10 +187,10 @@ def _value(cell: str) -> float:
 def merged(tables: Sequence[tuple[Study, Table]]) -> Evidence:
     """Returns the evidence of several studies as one. If variants have the same name, the first counts."""
     parts = [study.derive(evidence_of(study, table)) for study, table in tables]
-    found: dict[str, VariantEvidence] = {}
-    for each in reversed(parts):
-        found |= each.variants
-    return Evidence(found, max(each.paper_steps for each in parts), Evidence.shortfall_of(parts))
+    variants: dict[str, VariantEvidence] = {}
+    for part in reversed(parts):
+        variants |= part.variants
+    return Evidence(variants, max(part.paper_steps for part in parts), Evidence.shortfall_of(parts))
 
 
 def write_parquet(path: Path, tables: Sequence[Table]) -> Path:
@@ -197,9 +199,9 @@ def write_parquet(path: Path, tables: Sequence[Table]) -> Path:
     from pyarrow import table as columns
 
     rows = [
-        (each.study, variant, seed, measure, _value(cell), each.fingerprint)
-        for each in tables
-        for (variant, measure), row in sorted(each.rows.items())
+        (evidence_table.study, variant, seed, measure, _value(cell), evidence_table.fingerprint)
+        for evidence_table in tables
+        for (variant, measure), row in sorted(evidence_table.rows.items())
         if " @" not in measure
         for seed, cell in sorted(row.items())
     ]

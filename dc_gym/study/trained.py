@@ -102,19 +102,19 @@ class Setup:
 
     def length(self, options: StudyOptions) -> TrainedLength:
         """Returns the own length, replaced by the command's options where they are given."""
-        given: dict[str, Any] = {name: getattr(options, name) for name in ("seeds", "steps", "preset", "duration")}
+        settings: dict[str, Any] = {name: getattr(options, name) for name in ("seeds", "steps", "preset", "duration")}
         if options.duration:
-            given["warmup"] = format_time(parse_time_ns(options.duration, "--duration") // collect.WARMUP_PART)
-        return replace(self.full if options.full else self.default, **{name: value for name, value in given.items() if value})
+            settings["warmup"] = format_time(parse_time_ns(options.duration, "--duration") // collect.WARMUP_PART)
+        return replace(self.full if options.full else self.default, **{name: value for name, value in settings.items() if value})
 
     def shortfall(self, options: StudyOptions) -> Shortfall:
         """Returns the parts that the command made shorter than the own length."""
-        own, asked = self.full if options.full else self.default, self.length(options)
-        shorter = parse_time_ns(asked.duration) < parse_time_ns(own.duration)
+        whole, length = self.full if options.full else self.default, self.length(options)
+        shorter = parse_time_ns(length.duration) < parse_time_ns(whole.duration)
         return Shortfall(
-            runs=f"runs of {asked.duration} instead of {own.duration}" if shorter else "",
-            trainings=f"trainings of {asked.steps:,} steps instead of {own.steps:,}" if asked.steps < own.steps else "",
-            seeds=fewer("seed", asked.seeds, own.seeds),
+            runs=f"runs of {length.duration} instead of {whole.duration}" if shorter else "",
+            trainings=f"trainings of {length.steps:,} steps instead of {whole.steps:,}" if length.steps < whole.steps else "",
+            seeds=fewer("seed", length.seeds, whole.seeds),
         )
 
 
@@ -127,8 +127,8 @@ def _tcp(controller: str, label: str = "", color: str = "", **values: Any) -> Po
 
 def over_cubic(policy: str | type, label: str, color: str, name: str = "", **values: Any) -> PolicyVariant:
     """Returns a variant whose policy sets the rates above CUBIC. `policy` is a registered name, or a class."""
-    told = policy if isinstance(policy, str) else f"{policy.__module__}:{policy.__name__}"
-    return PolicyVariant(name, {"controller.name": "cubic", POLICY: told} | values, color, label)
+    policy_name = policy if isinstance(policy, str) else f"{policy.__module__}:{policy.__name__}"
+    return PolicyVariant(name, {"controller.name": "cubic", POLICY: policy_name} | values, color, label)
 
 
 BASELINES: Mapping[str, PolicyVariant] = {
@@ -165,28 +165,30 @@ class TrainedRuns:
         """Makes missing trainings and missing runs, and returns the evidence."""
         setup, campaign = self.setup, Campaign(self.setup, options)
         collect.write(campaign.folder, setup.files)
-        variants = [each for each in setup.variants(options.algorithms) if each.name in (options.variants or [each.name])]
+        variants = [
+            variant for variant in setup.variants(options.algorithms) if variant.name in (options.variants or [variant.name])
+        ]
         seeds = range(1, setup.length(options).seeds + 1)
-        learners = [each for each in variants if each.algorithm]
-        ready = [campaign.point(each, seed) for each in variants if not each.algorithm for seed in seeds]
-        todo = [campaign.training(each, seed) for each in learners for seed in seeds]
-        found = campaign.run(ready, progress)  # this finds all mistakes in specs before training starts
+        learners = [variant for variant in variants if variant.algorithm]
+        ready = [campaign.point(variant, seed) for variant in variants if not variant.algorithm for seed in seeds]
+        todo = [campaign.training(learner, seed) for learner in learners for seed in seeds]
+        runs = campaign.run(ready, progress)  # this finds all mistakes in specs before training starts
         if learners:
             trainings.run_all(todo, options.jobs, progress, options.force)
-            learned = [campaign.point(each, seed) for each in learners for seed in seeds]
-            for each in learned:
-                campaign.forget_older(each)
-            found = campaign.run([*ready, *learned], progress)
+            learned = [campaign.point(learner, seed) for learner in learners for seed in seeds]
+            for learned_point in learned:
+                campaign.forget_older(learned_point)
+            runs = campaign.run([*ready, *learned], progress)
         progress.phase("measuring")
-        made = {each.name: campaign.measured(study, each, found) for each in variants}
-        first = next((each for each in variants if not each.algorithm), variants[0])
-        sample = None if first.algorithm else Sample(first.name, 1, found[first.name, 1].digest)
-        return Collected(Evidence(made, setup.paper_steps, setup.shortfall(options)), sample)
+        by_name = {variant.name: campaign.measured(study, variant, runs) for variant in variants}
+        first = next((variant for variant in variants if not variant.algorithm), variants[0])
+        sample = None if first.algorithm else Sample(first.name, 1, runs[first.name, 1].digest)
+        return Collected(Evidence(by_name, setup.paper_steps, setup.shortfall(options)), sample)
 
     def repeat(self, study: Study, sample: Sample, options: StudyOptions, progress: Progress) -> str:
         campaign = Campaign(self.setup, options)
         collect.write(campaign.folder, self.setup.files)
-        variant = next(each for each in self.setup.variants() if each.name == sample.variant)
+        variant = next(candidate for candidate in self.setup.variants() if candidate.name == sample.variant)
         return collect.repeated(campaign.point(variant, sample.seed), campaign.folder, options, progress)
 
 
@@ -257,18 +259,18 @@ class Campaign:
             shutil.rmtree(result)
 
     def run(self, points: Sequence[Point], progress: Progress) -> dict[tuple[str, int], Result]:
-        found = collect.run_all(self.setup.name, ("variant", "seed"), points, self.folder, self.options, progress)
-        return {(str(each.values["variant"]), int(each.values["seed"])): found[each.name] for each in points}
+        runs = collect.run_all(self.setup.name, ("variant", "seed"), points, self.folder, self.options, progress)
+        return {(str(point.values["variant"]), int(point.values["seed"])): runs[point.name] for point in points}
 
-    def measured(self, study: Study, variant: PolicyVariant, found: Mapping[tuple[str, int], Result]) -> VariantEvidence:
+    def measured(self, study: Study, variant: PolicyVariant, runs: Mapping[tuple[str, int], Result]) -> VariantEvidence:
         """Returns the evidence of a variant. Its training has the quantities that its runs have over time."""
-        own = {seed: result for (name, seed), result in found.items() if name == variant.name}
-        made = collect.measured(study, variant, own)
+        own_runs = {seed: result for (name, seed), result in runs.items() if name == variant.name}
+        evidence = collect.measured(study, variant, own_runs)
         if not variant.algorithm:
-            return made
-        steps, names = self._episode(variant).steps, {name for track in made.over_time.values() for name in track.values}
-        curves = {seed: trainings.learning_curve(self._place(variant, seed), steps, names) for seed in own}
-        return replace(made, learning=curves)
+            return evidence
+        steps, names = self._episode(variant).steps, {name for track in evidence.over_time.values() for name in track.values}
+        curves = {seed: trainings.learning_curve(self._place(variant, seed), steps, names) for seed in own_runs}
+        return replace(evidence, learning=curves)
 
 
 def facts(setup: Setup) -> Callable[[StudyOptions], Facts]:
@@ -277,8 +279,8 @@ def facts(setup: Setup) -> Callable[[StudyOptions], Facts]:
 
 
 def _facts(setup: Setup, options: StudyOptions) -> Facts:
-    with scratch(Path(tempfile.gettempdir()), "dcgym-study-") as place:  # a page is made without the folder of the runs
-        campaign = Campaign(setup, replace(options, out=place))
+    with scratch(Path(tempfile.gettempdir()), "dcgym-study-") as work:  # a page is made without the folder of the runs
+        campaign = Campaign(setup, replace(options, out=work))
         collect.write(campaign.folder, setup.files)
         length, variants = campaign.length, setup.variants(options.algorithms)
         spec = campaign.spec(variants[0], {"time.duration": length.duration, "time.warmup": length.warmup})
@@ -291,8 +293,8 @@ def _facts(setup: Setup, options: StudyOptions) -> Facts:
         if length.agent:
             rows.append(("Under agents", _pairs({key.rpartition(".")[2]: value for key, value in length.agent.items()})))
         rows.append(("Measured", f"{length.duration} a run, from {length.warmup} on"))
-        if learners := [each for each in variants if each.algorithm]:
-            names, step = ", ".join(each.name for each in learners), format_time(spec.agent.interval_ns)
+        if learners := [variant for variant in variants if variant.algorithm]:
+            names, step = ", ".join(learner.name for learner in learners), format_time(spec.agent.interval_ns)
             rows.append(("Learned", f"{names}: one training a seed, steps of {step}, episodes of {length.episode}"))
             agent = campaign.spec(learners[0], {POLICY: "external"}).agent
             how = (

@@ -68,8 +68,8 @@ class Training(Cell):
         return self.out.with_name(f"{self.name}.toml")
 
     def argv(self) -> list[str]:
-        told = {"algo": self.algorithm, "preset": self.preset, "seed": self.seed, "steps": self.steps, "labs": LABS}
-        options = [f"--{name}={value}" for name, value in told.items()]
+        settings = {"algo": self.algorithm, "preset": self.preset, "seed": self.seed, "steps": self.steps, "labs": LABS}
+        options = [f"--{name}={value}" for name, value in settings.items()]
         options += ["--config", str(self.config)] if self.changes() else []
         options += [f"--levels={self.levels}"] if self.levels else []
         return ["train", str(self.spec), "--out", str(self.out), "--quiet", *options, *(["--resume"] if self.resumes else [])]
@@ -108,22 +108,22 @@ class Training(Cell):
 
 def training(folder: Path, spec: Spec, name: str, **settings: Any) -> Training:
     """Returns a training of a set of runs, after writing the files that it reads. `settings`: fields of Training."""
-    place = folder / FOLDER
-    with machine_errors("make", place):
-        place.mkdir(parents=True, exist_ok=True)
-        file = place / f"{name}.spec.json"
+    subfolder = folder / FOLDER
+    with machine_errors("make", subfolder):
+        subfolder.mkdir(parents=True, exist_ok=True)
+        file = subfolder / f"{name}.spec.json"
         put(file, f"{spec.to_json()}\n".encode())
-        made = Training(name, file, place / name, **settings)
-        if changes := made.changes():
-            put(made.config, changes.encode())
-    return made
+        new_training = Training(name, file, subfolder / name, **settings)
+        if changes := new_training.changes():
+            put(new_training.config, changes.encode())
+    return new_training
 
 
-def run_all(asked: Sequence[Training], jobs: int, progress: Progress, force: bool = False) -> None:
+def run_all(requested: Sequence[Training], jobs: int, progress: Progress, force: bool = False) -> None:
     """Makes missing trainings. Raises TestbedError or UsageError if a training fails, after the others have ended."""
-    for each in asked:
-        _require_same(each, force)
-    todo = [_begun(each) for each in asked if each.trained() < each.steps]
+    for training in requested:
+        _require_same(training, force)
+    todo = [_begun(training) for training in requested if training.trained() < training.steps]
     if not todo:
         return
     failed: list[CellOutcome] = []
@@ -136,41 +136,41 @@ def run_all(asked: Sequence[Training], jobs: int, progress: Progress, force: boo
     with _watched(todo, jobs, progress):
         run_cells(todo, jobs, Quiet(), on_end)
     if failed:
-        said = (failed[0].message.splitlines() or [f"exit {failed[0].status}"])[-1]
+        last_line = (failed[0].message.splitlines() or [f"exit {failed[0].status}"])[-1]
         kind = UsageError if failed[0].status == UsageError.exit_code else TestbedError
-        name, why = failed[0].cell.name, said.removeprefix("dcgym: ")
+        name, why = failed[0].cell.name, last_line.removeprefix("dcgym: ")
         raise kind(f"training {name}, a `dcgym train` of its own, said: {why}; the same command goes on with it")
 
 
-def _require_same(asked: Training, force: bool) -> None:
+def _require_same(training: Training, force: bool) -> None:
     """Raises UsageError if the training's folder holds another training, or removes the folder with `force`."""
-    record = asked.out.with_name(f"{asked.out.name}.json")
-    if not asked.out.exists():
-        put(record, f"{json.dumps(asked.order(), indent=1)}\n".encode())
+    record = training.out.with_name(f"{training.out.name}.json")
+    if not training.out.exists():
+        put(record, f"{json.dumps(training.order(), indent=1)}\n".encode())
         return
     try:
-        found = plain_json.read(record)
+        recorded = plain_json.read(record)
     except (OSError, ValueError):
-        found = None
-    if found == asked.order():
+        recorded = None
+    if recorded == training.order():
         return
-    if not isinstance(found, dict) or not asked.order().keys() - found.keys() <= {"levels"}:
+    if not isinstance(recorded, dict) or not training.order().keys() - recorded.keys() <= {"levels"}:
         raise UsageError(
-            f"{asked.out}: {record.name} beside it does not say that it is a training; move it, or give another --out"
+            f"{training.out}: {record.name} beside it does not say that it is a training; move it, or give another --out"
         )
     if not force:
-        raise UsageError(f"{asked.out}: another spec, preset or version; --force trains it anew, or give another --out")
-    shutil.rmtree(asked.out)
-    put(record, f"{json.dumps(asked.order(), indent=1)}\n".encode())
+        raise UsageError(f"{training.out}: another spec, preset or version; --force trains it anew, or give another --out")
+    shutil.rmtree(training.out)
+    put(record, f"{json.dumps(training.order(), indent=1)}\n".encode())
 
 
-def _begun(asked: Training) -> Training:
+def _begun(training: Training) -> Training:
     """Prepares a training to resume from its last checkpoint, or to start again if it has none."""
-    if any((asked.out / "checkpoints").glob("iteration-*[0-9]")):
-        return replace(asked, resumes=True)
-    if asked.out.exists():
-        shutil.rmtree(asked.out)
-    return asked
+    if any((training.out / "checkpoints").glob("iteration-*[0-9]")):
+        return replace(training, resumes=True)
+    if training.out.exists():
+        shutil.rmtree(training.out)
+    return training
 
 
 @contextmanager
@@ -178,16 +178,16 @@ def _watched(todo: Sequence[Training], jobs: int, progress: Progress) -> Iterato
     """Reports the progress of the trainings, from their own files."""
     progress.phase(f"{len(todo)} trainings, {min(jobs, len(todo))} at a time")
     over = threading.Event()
-    begun_s, first = time.monotonic(), sum(each.steps_so_far() for each in todo)
-    total = sum(each.steps for each in todo)
+    begun_s, first = time.monotonic(), sum(training.steps_so_far() for training in todo)
+    total = sum(training.steps for training in todo)
 
     def look() -> None:
         while not over.wait(LOOK_EVERY_S):
-            done = sum(min(each.steps_so_far(), each.steps) for each in todo)
-            words = f"trainings: {done:,} of {total:,} steps"
-            if done > first:
-                words += f", about {short_time((time.monotonic() - begun_s) / (done - first) * (total - done))} to go"
-            progress.advance(done, total, words)
+            steps_done = sum(min(training.steps_so_far(), training.steps) for training in todo)
+            words = f"trainings: {steps_done:,} of {total:,} steps"
+            if steps_done > first:
+                words += f", about {short_time((time.monotonic() - begun_s) / (steps_done - first) * (total - steps_done))} to go"
+            progress.advance(steps_done, total, words)
 
     watcher = threading.Thread(target=look, daemon=True)
     watcher.start()
@@ -209,8 +209,8 @@ def learning_curve(folder: Path, steps_of_episode: int, names: Container[str] = 
     def column(name: str) -> np.ndarray:
         return np.array([float(row.get(name) or math.nan) for row in rows])
 
-    values = {name: column(own) for name, own in TRACKED.items()} | {"reward": column("return_mean") / steps_of_episode}
-    return Track(column("steps"), {name: each for name, each in values.items() if name in names})
+    values = {name: column(heading) for name, heading in TRACKED.items()} | {"reward": column("return_mean") / steps_of_episode}
+    return Track(column("steps"), {name: curve for name, curve in values.items() if name in names})
 
 
 def _rows(folder: Path) -> list[dict[str, str]]:

@@ -199,21 +199,21 @@ def test_every_python_finds_the_same(tmp_path: Path, name: str) -> None:
 
 
 def ours(text: str) -> list[tuple[int, str, list[str]]]:
-    found = []
+    statements = []
     for width, tokens in behaviour._statements(text):
         code = "".join(behaviour.STAND_IN if token[0] in behaviour.QUOTES else token for token in tokens)
         strings = [token for token in tokens if token[0] in behaviour.QUOTES]
-        found.append((width, re.sub(behaviour.NEEDLESS, "", re.sub(behaviour.BLANKS, " ", code)), strings))
-    return found
+        statements.append((width, re.sub(behaviour.NEEDLESS, "", re.sub(behaviour.BLANKS, " ", code)), strings))
+    return statements
 
 
 def pythons_own(text: str) -> list[tuple[int, str, list[str]]]:
     """Returns the logical lines that the tokenizer of the standard library finds."""
-    found: list[tuple[int, str, list[str]]] = []
+    lines: list[tuple[int, str, list[str]]] = []
     code, strings, width = "", [], 0
     for kind, word, start, _, _ in tokenize.generate_tokens(io.StringIO(text).readline):
         if kind == tokenize.NEWLINE:
-            found.append((width, code, strings))
+            lines.append((width, code, strings))
             code, strings = "", []
         elif kind not in (tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER):
             width = width if code else start[1]
@@ -222,7 +222,7 @@ def pythons_own(text: str) -> list[tuple[int, str, list[str]]]:
                 strings.append(quote + rest)
                 word = prefix + behaviour.STAND_IN
             code += (" " if re.search(r"\w$", code) and re.match(r"\w", word) else "") + word
-    return found
+    return lines
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="its tokenizer splits f-strings")
@@ -265,22 +265,22 @@ def test_a_digest_is_computed_once_for_all_processes(source: Path, monkeypatch: 
     monkeypatch.setitem(behaviour._RULES, ".py", lambda text: text)
     source.write_text("x = 2\n")
     assert kept_digest(source) == contents.digest_of_file(source)
-    (kept,) = (source.parent / "cache" / "behaviour").iterdir()
-    assert len(kept.read_text().splitlines()) == 2 and not kept.stat().st_mode & 0o022
+    (digest_file,) = (source.parent / "cache" / "behaviour").iterdir()
+    assert len(digest_file.read_text().splitlines()) == 2 and not digest_file.stat().st_mode & 0o022
 
 
 def test_what_others_may_have_written_is_not_read(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = kept_digest(source)
-    (kept,) = (source.parent / "cache" / "behaviour").iterdir()
+    (digest_file,) = (source.parent / "cache" / "behaviour").iterdir()
     lie = "0" * 64
-    kept.write_text(f".py {contents.digest_of_file(source)} {lie}\n")
+    digest_file.write_text(f".py {contents.digest_of_file(source)} {lie}\n")
     forget(monkeypatch)
     assert kept_digest(source) == lie, "what is the user's own is believed"
-    kept.chmod(0o666)
+    digest_file.chmod(0o666)
     forget(monkeypatch)
     assert kept_digest(source) == first
-    kept.write_bytes(b"\xff spoilt \n.py 12 34\n")
-    kept.chmod(0o644)
+    digest_file.write_bytes(b"\xff spoilt \n.py 12 34\n")
+    digest_file.chmod(0o644)
     forget(monkeypatch)
     assert kept_digest(source) == first
 
@@ -291,8 +291,8 @@ def test_the_file_of_digests_is_bounded(source: Path, monkeypatch: pytest.Monkey
         for number in range(3):
             source.write_text(f"x = {number}\n")
             last = behaviour.digest_of_file(source)
-    (kept,) = (source.parent / "cache" / "behaviour").iterdir()
-    rows = kept.read_text().splitlines()
+    (digest_file,) = (source.parent / "cache" / "behaviour").iterdir()
+    rows = digest_file.read_text().splitlines()
     assert len(rows) == 2 and rows[-1].endswith(last)
 
 

@@ -35,9 +35,9 @@ def test_a_file_of_another_content_is_named_with_the_remedy(made: Path) -> None:
     """Also one of the same size and time: the time of change says so."""
     second = made / "deep/second"
     contents.check(made, "make it again")
-    found = second.stat()
+    status = second.stat()
     second.write_text("deep/SECOND")
-    os.utime(second, ns=(found.st_atime_ns, found.st_mtime_ns))
+    os.utime(second, ns=(status.st_atime_ns, status.st_mtime_ns))
     with pytest.raises(MachineError, match=r"made/deep/second: not the file that was made, .*; make it again$"):
         contents.check(made, "make it again")
     contents.check(made, "make it again", ["first"])
@@ -93,8 +93,8 @@ def test_root_refuses_a_cache_that_others_may_change(how: str, monkeypatch: pyte
             folder.chmod(0o777)
         else:
             os.chown(folder if how == "owner" else parent, 65534, 65534)
-        with pytest.raises(UsageError, match=r"not root's alone.* root runs nothing from it; unset DCGYM_CACHE") as caught:
+        with pytest.raises(UsageError, match=r"not root's alone.* root runs nothing from it; unset DCGYM_CACHE") as refusal:
             cache.cache_dir()
-        assert "\n" not in str(caught.value)
+        assert "\n" not in str(refusal.value)
         monkeypatch.setenv(cache.TRUST, "1")
         assert cache.cache_dir() == folder

@@ -62,18 +62,18 @@ def test_a_checkpoint_is_on_disk_before_an_older_one_goes(tmp_path: Path, seen: 
         seen.clear()
         training = TrainingState(iteration, 100 * iteration, b"\x80\x04\x8c\x01x\x94.")  # a pickled "x"
         checkpoints.save(Algorithm(), training, tmp_path, keep=1)
-    assert [each.name for each in checkpoints.find(tmp_path)] == ["iteration-000002"]
+    assert [checkpoint.name for checkpoint in checkpoints.find(tmp_path)] == ["iteration-000002"]
     named = seen.index("rename iteration-000002.partial")
     assert {"sync state", "sync learner", "sync dcgym.json", "sync iteration-000002.partial"} <= set(seen[:named])
     assert seen[named + 1 :] == ["sync checkpoints", "rename iteration-000001", "remove iteration-000001.partial"]
 
 
 def test_two_processes_that_write_one_file_do_not_disturb_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with files.whole(tmp_path / "cached") as ours:
-        ours.write_text("ours")
+    with files.whole(tmp_path / "cached") as partial_path:
+        partial_path.write_text("ours")
         monkeypatch.setattr(os, "getpid", lambda: 4194305)
         files.put(tmp_path / "cached", b"theirs")
-        assert ours.read_text() == "ours"
+        assert partial_path.read_text() == "ours"
     assert (tmp_path / "cached").read_text() == "ours" and len(list(tmp_path.iterdir())) == 1
 
 
@@ -104,10 +104,10 @@ def test_a_full_standard_output_is_named(words: list[str], unbuffered: str, tmp_
         synthetic.result(tmp_path / name, synthetic.run(seed=number))
     argv = [sys.executable, "-m", "dc_gym.cli.main", words[0], *(str(tmp_path / name) for name in words[1:])]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
+        process = subprocess.run(
             argv, stdout=full, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": unbuffered}
         )
-    assert (done.returncode, done.stderr) == (2, "dcgym: standard output: No space left on device; free some room\n")
+    assert (process.returncode, process.stderr) == (2, "dcgym: standard output: No space left on device; free some room\n")
 
 
 def test_clean_leaves_what_another_user_holds(
@@ -131,16 +131,16 @@ def test_a_signal_ends_a_command_in_one_line(
             signal.raise_signal(number)
             raise AssertionError("the signal did not end it")
         finally:
-            for each in signals.ENDS:
-                signal.raise_signal(each)  # a further one does not disturb what is being cleaned up
+            for end_signal in signals.ENDS:
+                signal.raise_signal(end_signal)  # a further one does not disturb what is being cleaned up
 
-    before = [signal.signal(each, signal.SIG_DFL) for each in signals.ENDS]  # the tests may run under nohup
+    before = [signal.signal(end_signal, signal.SIG_DFL) for end_signal in signals.ENDS]  # the tests may run under nohup
     monkeypatch.setattr(clean, "main", clean_up)
     try:
         assert main.main(["clean"]) == code
     finally:
-        for each, handler in zip(signals.ENDS, before, strict=True):
-            signal.signal(each, handler)
+        for end_signal, handler in zip(signals.ENDS, before, strict=True):
+            signal.signal(end_signal, handler)
     assert capsys.readouterr().err == f"dcgym: {word}\n"
 
 

@@ -20,55 +20,55 @@ CAT = b"a picture of my cat"
 
 
 def test_a_mark_knows_the_command_and_its_sources(tmp_path: Path) -> None:
-    place = tmp_path / "x.html"
-    mark = mark_of("report", [tmp_path / "a", tmp_path / "b"], place)
-    assert mark == mark_of("report", [tmp_path / "b", tmp_path / "." / "a"], place), "in any order, however they are written"
-    others = [mark_of("plot", [tmp_path / "a", tmp_path / "b"], place), mark_of("report", [tmp_path / "a"], place)]
+    output = tmp_path / "x.html"
+    mark = mark_of("report", [tmp_path / "a", tmp_path / "b"], output)
+    assert mark == mark_of("report", [tmp_path / "b", tmp_path / "." / "a"], output), "in any order, however they are written"
+    others = [mark_of("plot", [tmp_path / "a", tmp_path / "b"], output), mark_of("report", [tmp_path / "a"], output)]
     assert mark not in others and str(tmp_path) not in mark
     moved = tmp_path / "elsewhere"
     assert mark == mark_of("report", [moved / "a", moved / "b"], moved / "x.html"), "a tree may move as a whole"
 
 
 def test_what_would_be_lost_is_refused(tmp_path: Path) -> None:
-    mine, place = is_marked("dcgym report 12"), tmp_path / "x.html"
-    require_place(place, mine)
+    has_mark, output = is_marked("dcgym report 12"), tmp_path / "x.html"
+    require_place(output, has_mark)
     for content in (CAT, b""):
-        place.write_bytes(content)
+        output.write_bytes(content)
         with pytest.raises(UsageError, match=r"x.html exists, .*--force"):
-            require_place(place, mine)
-        require_place(place, mine, force=True)
-    place.write_bytes(b"<meta content='dcgym report 12'>")
-    require_place(place, mine)
+            require_place(output, has_mark)
+        require_place(output, has_mark, force=True)
+    output.write_bytes(b"<meta content='dcgym report 12'>")
+    require_place(output, has_mark)
     with pytest.raises(UsageError, match="is a folder"):
-        require_place(tmp_path, mine, force=True)
+        require_place(tmp_path, has_mark, force=True)
     dangling = tmp_path / "link"
     dangling.symlink_to(tmp_path / "none")
     with pytest.raises(UsageError, match="exists"):
-        require_place(dangling, mine)
+        require_place(dangling, has_mark)
 
 
 def test_tables_and_json_are_known_by_what_they_say(tmp_path: Path) -> None:
-    place = tmp_path / "x"
-    place.write_text("a,b\n1,2\n")
-    assert is_table_of(["a", "b"])(place) and not is_table_of(["a"])(place) and not is_json_of(bench="links")(place)
-    place.write_text(json.dumps({"bench": "links", "bars": []}))
-    assert is_json_of(bench="links")(place) and not is_json_of(bench="speed")(place) and not is_table_of(["a", "b"])(place)
-    place.write_bytes(b"\xff\xfe\x00")
-    assert not is_table_of(["a"])(place) and not is_json_of(bench="links")(place) and not is_marked("x")(tmp_path / "none")
+    output = tmp_path / "x"
+    output.write_text("a,b\n1,2\n")
+    assert is_table_of(["a", "b"])(output) and not is_table_of(["a"])(output) and not is_json_of(bench="links")(output)
+    output.write_text(json.dumps({"bench": "links", "bars": []}))
+    assert is_json_of(bench="links")(output) and not is_json_of(bench="speed")(output) and not is_table_of(["a", "b"])(output)
+    output.write_bytes(b"\xff\xfe\x00")
+    assert not is_table_of(["a"])(output) and not is_json_of(bench="links")(output) and not is_marked("x")(tmp_path / "none")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)  # to read it would take for ever, as with some devices
     assert not is_table_of(["a"])(pipe) and not is_json_of(bench="links")(pipe) and not is_marked("x")(pipe)
 
 
 def test_a_file_that_nobody_named_finds_a_place_of_its_own(tmp_path: Path) -> None:
-    place = tmp_path / "results" / "incast.png"
-    assert runs.figure_place(place, "incast") == place
-    place.write_bytes(CAT)
-    second = runs.figure_place(place, "incast")
-    assert second == place.with_name("incast-2.png")
+    output = tmp_path / "results" / "incast.png"
+    assert runs.figure_place(output, "incast") == output
+    output.write_bytes(CAT)
+    second = runs.figure_place(output, "incast")
+    assert second == output.with_name("incast-2.png")
     second.write_bytes(runs.mark_of("incast").encode())
-    assert runs.figure_place(place, "incast") == second, "its own it renews"
-    assert free_place(second, is_marked("other")) == place.with_name("incast-2-2.png")
+    assert runs.figure_place(output, "incast") == second, "its own it renews"
+    assert free_place(second, is_marked("other")) == output.with_name("incast-2-2.png")
 
 
 @pytest.fixture
@@ -113,26 +113,26 @@ def test_reports_replace_nothing_but_themselves(sweep: Path, tmp_path: Path, cap
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
 def test_a_drawn_network_replaces_nothing_but_itself(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    place = Path(f"net.{suffix}")
-    words = ["topology", "dumbbell-10m", "--png", str(place)]
-    place.write_bytes(CAT)
-    assert main.main(words) == 2 and place.read_bytes() == CAT
+    output = Path(f"net.{suffix}")
+    words = ["topology", "dumbbell-10m", "--png", str(output)]
+    output.write_bytes(CAT)
+    assert main.main(words) == 2 and output.read_bytes() == CAT
     assert main.main([*words, "--force"]) == 0 == main.main(words)
-    assert main.main(["topology", "dumbbell-1g", "--png", str(place)]) == 2
+    assert main.main(["topology", "dumbbell-1g", "--png", str(output)]) == 2
 
 
 def test_a_bench_s_json_replaces_nothing_but_itself(tmp_path: Path) -> None:
-    place = tmp_path / "x.json"
-    place.write_bytes(CAT)
-    assert main.main(["bench", "links", "--json", str(place)]) == 2, "before minutes of measuring"
-    assert place.read_bytes() == CAT
+    output = tmp_path / "x.json"
+    output.write_bytes(CAT)
+    assert main.main(["bench", "links", "--json", str(output)]) == 2, "before minutes of measuring"
+    assert output.read_bytes() == CAT
 
 
 def test_a_record_of_golden_digests_leaves_that_of_another_environment(tmp_path: Path) -> None:
     from dc_gym.cli.verify import golden
 
-    place = tmp_path / "unknown.json"
+    golden_file = tmp_path / "unknown.json"
     here, there = (golden.GoldenEntry({"linux": name}, {"kernel": "k"}, {"a": "1"}) for name in ("here", "there"))
-    assert golden.record(here, place) == place == golden.record(here, place)
-    assert golden.record(there, place) == tmp_path / "unknown-2.json"
-    assert json.loads(place.read_text())["outside"] == {"linux": "here"}
+    assert golden.record(here, golden_file) == golden_file == golden.record(here, golden_file)
+    assert golden.record(there, golden_file) == tmp_path / "unknown-2.json"
+    assert json.loads(golden_file.read_text())["outside"] == {"linux": "here"}

@@ -63,8 +63,8 @@ def test_a_command_that_cannot_start_a_process_says_so(
     (tmp_path / "spec.toml").write_text(SPEC)
     monkeypatch.setattr(runner, "run", run)
     assert main.main(["run", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "out"), "--quiet"]) == 2
-    said = capsys.readouterr().err
-    assert f"no further process or thread can be started: {LIMIT}" in said and len(said.splitlines()) == 1
+    stderr = capsys.readouterr().err
+    assert f"no further process or thread can be started: {LIMIT}" in stderr and len(stderr.splitlines()) == 1
 
 
 @pytest.mark.usefixtures("limited")
@@ -142,9 +142,9 @@ def test_a_run_computes_without_numpys_threads(command: str, threads: str | None
 
 
 @pytest.mark.usefixtures("limited")
-@pytest.mark.parametrize(("file", "said"), [("/x/numpy/__init__.py", LIMIT), ("/x/train.py", "dcgym: interrupted\n")])
+@pytest.mark.parametrize(("file", "message"), [("/x/numpy/__init__.py", LIMIT), ("/x/train.py", "dcgym: interrupted\n")])
 def test_an_interruption_by_numpys_library_is_told(
-    file: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def dispatch(_: object) -> int:
         exec(compile("raise KeyboardInterrupt", file, "exec"))
@@ -152,7 +152,7 @@ def test_an_interruption_by_numpys_library_is_told(
 
     monkeypatch.setattr(main, "_dispatch", dispatch)
     assert main.main(["list"]) == main.INTERRUPTED
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_limits_of_control_groups_are_read_up_to_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,10 +19,10 @@ def test_a_process_and_its_descendants_are_found() -> None:
             pass
         child = family[1]
         assert family[0] == Process.of(parent.pid) and list(processes.children(parent.pid)) == [child.pid]
-        assert parent.pid in processes.children(os.getpid()) and all(each.alive() for each in family)
+        assert parent.pid in processes.children(os.getpid()) and all(process.alive() for process in family)
         assert child.name.startswith("python")
         parent.communicate(b"\n")
-    assert not any(each.alive() for each in family)
+    assert not any(process.alive() for process in family)
     assert child.name == "a process that had ended"
 
 

@@ -27,32 +27,32 @@ def test_t_falls_with_every_degree_of_freedom() -> None:
 
 
 def test_an_estimate_by_hand() -> None:
-    found = estimate([1.0, 2.0, 3.0])
-    assert found is not None and found.mean == 2 and found.n == 3
-    assert found.half == pytest.approx(4.302653 / math.sqrt(3))
+    interval = estimate([1.0, 2.0, 3.0])
+    assert interval is not None and interval.mean == 2 and interval.n == 3
+    assert interval.half == pytest.approx(4.302653 / math.sqrt(3))
     assert estimate([7.0]) == Estimate(7.0, None, 1) and estimate([]) is None and estimate([math.nan]) is None
 
 
 def test_intervals_hold_the_mean_as_often_as_they_say() -> None:
     """10,000 experiments of 5 draws: 95 % of the intervals hold the true mean, within what that many can show."""
     rng = np.random.default_rng(11)
-    held = sum(abs((found := estimate(rng.normal(3, 2, 5).tolist())).mean - 3) <= found.half for _ in range(10_000))
+    held = sum(abs((interval := estimate(rng.normal(3, 2, 5).tolist())).mean - 3) <= interval.half for _ in range(10_000))
     assert 0.944 < held / 10_000 < 0.956
 
 
 def test_pairs_cancel_what_seeds_have_in_common() -> None:
     a = {1: 100.0, 2: 200.0, 3: 300.0, 9: 5.0}
     b = {1: 101.0, 2: 202.0, 3: 300.0, 4: 7.0}
-    found = paired(a, b)
-    assert found is not None and found.n == 3 and found.mean == pytest.approx(1)
-    assert found.half == pytest.approx(4.302653 / math.sqrt(3))
+    difference = paired(a, b)
+    assert difference is not None and difference.n == 3 and difference.mean == pytest.approx(1)
+    assert difference.half == pytest.approx(4.302653 / math.sqrt(3))
     assert paired({1: 1.0}, {2: 1.0}) is None
 
 
 def test_what_floating_point_leaves_is_no_difference() -> None:
     a = {seed: 956_404_000.0 + seed for seed in range(3)}
-    found = paired(a, {seed: value * (1 + 1e-15) for seed, value in a.items()})
-    assert found == Estimate(0.0, 0.0, 3) and not found.differs_from_0
+    difference = paired(a, {seed: value * (1 + 1e-15) for seed, value in a.items()})
+    assert difference == Estimate(0.0, 0.0, 3) and not difference.differs_from_0
 
 
 def test_band_is_the_same_column_by_column() -> None:
@@ -85,6 +85,6 @@ def test_two_values_are_shown_and_not_their_interval() -> None:
     ],
 )
 def test_few_values_are_shown_if_their_interval_makes_no_sense(values: list[float], few: bool) -> None:
-    found = estimate(values)
-    assert found is not None and found.few == few
-    assert found.drawn_half == (max(abs(value - found.mean) for value in values) if few else found.half)
+    interval = estimate(values)
+    assert interval is not None and interval.few == few
+    assert interval.drawn_half == (max(abs(value - interval.mean) for value in values) if few else interval.half)

@@ -18,14 +18,14 @@ def test_the_checksum_is_castagnoli_s() -> None:
 
 def records(content: bytes) -> list[bytes]:
     """Returns the data of all records; their checksums must be right."""
-    found = []
+    payloads = []
     while content:
         (length,) = struct.unpack_from("<Q", content)
         data = content[12 : 12 + length]
         assert record(data) == content[: 16 + length]
-        found.append(data)
+        payloads.append(data)
         content = content[16 + length :]
-    return found
+    return payloads
 
 
 def test_a_file_has_its_version_and_then_numbers(tmp_path: Path) -> None:
@@ -43,6 +43,6 @@ def test_a_file_has_its_version_and_then_numbers(tmp_path: Path) -> None:
 def test_tensorboard_itself_reads_it(tmp_path: Path) -> None:
     loader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     Events(tmp_path).add(7, {"train/reward": 0.25})
-    found = loader.EventAccumulator(str(tmp_path))
-    found.Reload()
-    assert [(each.step, each.value) for each in found.Scalars("train/reward")] == [(7, 0.25)]
+    accumulator = loader.EventAccumulator(str(tmp_path))
+    accumulator.Reload()
+    assert [(scalar.step, scalar.value) for scalar in accumulator.Scalars("train/reward")] == [(7, 0.25)]

@@ -48,18 +48,18 @@ def test_visible() -> None:
 
 def test_a_console_passes_on_its_own_controls_alone() -> None:
     stream = io.StringIO()
-    shown = terminal.console(file=stream, force_terminal=True, width=80, color_system="standard", highlight=False, _environ={})
+    console = terminal.console(file=stream, force_terminal=True, width=80, color_system="standard", highlight=False, _environ={})
     table = Table("name")
     table.add_row(EVIL)
-    shown.print(table)
-    shown.print(EVIL, style="red", markup=False)
-    found = stream.getvalue()
+    console.print(table)
+    console.print(EVIL, style="red", markup=False)
+    output = stream.getvalue()
     assert (
-        "\\x1b]0;owned" in found
-        and "\\x9b31m\\u202e" in found
-        and "\x1b[31m" in found
-        and "\x1b]0" not in found
-        and "\x9b" not in found
+        "\\x1b]0;owned" in output
+        and "\\x9b31m\\u202e" in output
+        and "\x1b[31m" in output
+        and "\x1b]0" not in output
+        and "\x9b" not in output
     )
 
 
@@ -74,10 +74,10 @@ def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def evil_result(folder: Path, seed: int) -> Path:
-    made = synthetic.result(folder)
+    result = synthetic.result(folder)
     write_graph(folder, of_preset("dumbbell-10m").graph())
     topology = {"kind": EVIL, "scale": 2}
-    spec = made.manifest["spec"] | {"name": EVIL, "seed": seed, "topology": topology, "controller": {"name": f"{EVIL}{seed}"}}
+    spec = result.manifest["spec"] | {"name": EVIL, "seed": seed, "topology": topology, "controller": {"name": f"{EVIL}{seed}"}}
     scale = {"factor": 2, "not_scale_free": [EVIL]}
     environment = {EVIL: f"{EVIL}{seed}"}
     changed = json.loads((folder / "manifest.json").read_text()) | {"spec": spec, "scale": scale, "environment": environment}

@@ -63,9 +63,9 @@ BAD = [
 
 @pytest.mark.parametrize(("parse", "text"), BAD, ids=[repr(text) for _, text in BAD])
 def test_refused_with_the_field_and_the_value(parse, text):
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as refusal:
         parse(text, "topology.key")
-    message = str(caught.value)
+    message = str(refusal.value)
     assert message.startswith("topology.key: ") and repr(text) in message and "; " in message and "\n" not in message
 
 
@@ -83,9 +83,9 @@ def test_refused_with_the_field_and_the_value(parse, text):
     ],
 )
 def test_a_unit_that_may_mean_two_things_is_refused_with_the_right_spelling(parse, text, meant):
-    with pytest.raises(Misspelt) as caught:
+    with pytest.raises(Misspelt) as refusal:
         parse(text)
-    assert all(each in str(caught.value) for each in meant)
+    assert all(spelling in str(refusal.value) for spelling in meant)
 
 
 @pytest.mark.parametrize(

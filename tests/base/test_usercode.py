@@ -133,8 +133,8 @@ def test_two_kinds_may_use_a_name_for_different_things(tmp_path):
     with pytest.raises(SpecError, match=r"topology\.pairs = 3: is a bare number; write a text such as"):
         spec.load(tmp_path / "spec.toml", ["topology.pairs=3"])
     for network in ('kind = "dumbbell"', 'preset = "dumbbell-10m"'):
-        shown = SPEC.replace('kind = "single"', network).replace("hosts = 3", "pairs = 3")
-        assert len(load(tmp_path, FILES, shown).graph().hosts) == 6
+        spec_text = SPEC.replace('kind = "single"', network).replace("hosts = 3", "pairs = 3")
+        assert len(load(tmp_path, FILES, spec_text).graph().hosts) == 6
         with pytest.raises(SpecError, match=r'topology\.pairs = "abc": is a text; write a whole number such as 4'):
             spec.load(tmp_path / "spec.toml", ["topology.pairs=abc"])
 
@@ -174,9 +174,9 @@ BAD = {
 
 @pytest.mark.parametrize(("code", "words"), BAD.values(), ids=BAD.keys())
 def test_mistakes_are_one_line_with_their_place(tmp_path, code, words):
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as refusal:
         load(tmp_path, code)
-    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert words in str(refusal.value) and "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("part", ["build", "pattern"])
@@ -218,11 +218,11 @@ class OneKeys:
 kinds.register("one", lambda context, keys: [], OneKeys)
 """
     text = SPEC.replace("many_to_one", "one")
-    for value, told in (
+    for value, message in (
         ("3", r"^--set: workload\.even = 3: is odd; give an even number$"),
         ("4", r"mine\.py:13: ZeroDivisionError: "),
     ):
-        with pytest.raises(SpecError, match=told):
+        with pytest.raises(SpecError, match=message):
             load(tmp_path, code, text, [f"workload.even={value}"])
 
 
@@ -250,8 +250,8 @@ def test_a_call_into_a_users_file_that_does_not_return_is_told_and_named_when_in
     argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "out")]
     process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    place = rf"{re.escape(str(tmp_path))}/endless\.py:[23] in dig"
-    assert re.match(rf"dcgym: {place} has not returned for 5 s; Ctrl-C ends it$", process.stderr.readline())
+    location = rf"{re.escape(str(tmp_path))}/endless\.py:[23] in dig"
+    assert re.match(rf"dcgym: {location} has not returned for 5 s; Ctrl-C ends it$", process.stderr.readline())
     process.send_signal(signal.SIGINT)
-    assert re.match(rf"dcgym: interrupted in {place}$", process.stderr.read())
+    assert re.match(rf"dcgym: interrupted in {location}$", process.stderr.read())
     assert process.wait() == 130

@@ -24,26 +24,26 @@ def test_all_take_turns_and_medians_count(monkeypatch):
     def racer(name, labs):
         return steps.Racer(name, lambda: None, lambda number: calls.append(name), [Lab()] * labs)
 
-    found = steps.race([racer("a", 1), racer("b", 2)], rounds=3, steps=8)
-    assert [found[name].steps_per_s for name in "ab"] == [8, 8]
-    assert found["a"].python_us == pytest.approx(1e5 * 2 / 8) and found["b"].cpu_us == pytest.approx(3e5 / 8)
+    paces = steps.race([racer("a", 1), racer("b", 2)], rounds=3, steps=8)
+    assert [paces[name].steps_per_s for name in "ab"] == [8, 8]
+    assert paces["a"].python_us == pytest.approx(1e5 * 2 / 8) and paces["b"].cpu_us == pytest.approx(3e5 / 8)
     assert "".join(calls) == ("a" * (steps.WARM_UP + 8) + "b" * (steps.WARM_UP + 8)) * 3
 
 
-@pytest.mark.parametrize(("env", "good"), [(850, True), (840, False)])
-def test_the_bar_of_steps_is_their_share_of_the_bare_channels(env, good):
+@pytest.mark.parametrize(("env", "passes"), [(850, True), (840, False)])
+def test_the_bar_of_steps_is_their_share_of_the_bare_channels(env, passes):
     paces = {"bare": 1000, "sweep": 2000, "lab": 1250, "env": env}
     check, *others = steps.step_checks({name: steps.RacerPace(rate, 50, 150) for name, rate in paces.items()}, COSTS)
-    assert check.ok == good and check.measured.startswith(f"{env / 1000:.2f} ")
+    assert check.ok == passes and check.measured.startswith(f"{env / 1000:.2f} ")
     words = [other.measured for other in others]
     assert all(other.ok for other in others) and words[0] == "1.00 (200 of 200 us a step)"
     assert words[2] == "800 us (1250 steps/s): channel and sweep 500 us, traffic and rates 300 us; CPU 150 us"
 
 
-@pytest.mark.parametrize(("labs", "good"), [(500, True), (490, False)])
-def test_the_bar_of_rllib_is_its_share_of_a_vector_that_costs_nothing(labs, good):
+@pytest.mark.parametrize(("labs", "passes"), [(500, True), (490, False)])
+def test_the_bar_of_rllib_is_its_share_of_a_vector_that_costs_nothing(labs, passes):
     check, other = steps.sampling_checks({"labs": labs, "single": 4000, "together": 1000})
-    assert check.ok == good and check.measured.startswith(
+    assert check.ok == passes and check.measured.startswith(
         f"{labs / 1000:.2f} ({labs} of 1000 steps/s; RLlib's own 1000 us a step"
     )
     assert other.ok and other.required == "recorded" and other.measured.startswith(f"{labs / 4000:.2f} (4000 steps/s")
@@ -66,8 +66,8 @@ def test_a_race_in_labs(lab_kernel, tmp_path):
             racer.run(20)
         assert plain.lab.answer(0) is None and plain.lab.until_step()[0] == 21, "each step is one of the lab"
         assert env.episode.frame.step == 20
-        found = steps.race(racers, rounds=1, steps=20)
-        assert all(pace.steps_per_s > 0 and pace.python_us > 0 for pace in found.values())
+        paces = steps.race(racers, rounds=1, steps=20)
+        assert all(pace.steps_per_s > 0 and pace.python_us > 0 for pace in paces.values())
     costs = steps.python_parts(env, actions)
     assert list(costs) == ["actions", "observations and rewards", "all of a step"] and min(costs.values()) > 0
     env.close()

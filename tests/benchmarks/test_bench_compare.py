@@ -19,9 +19,9 @@ from dc_gym.study.model import StudyOptions
 from dc_gym.traffic.flows import FlowRequest
 
 
-def specs_of(network: str, traffic: Sequence[str] | None, who: Sequence[str], seed: int = 1, **options: Any) -> dict[str, Spec]:
-    study, asked = cases.study(network, traffic, who), StudyOptions(Path("out"), **options)
-    return {each.name: collect.spec_of(study, each, asked, seed) for each in study.chosen(asked)}
+def specs_of(network: str, traffic: Sequence[str] | None, names: Sequence[str], seed: int = 1, **options: Any) -> dict[str, Spec]:
+    study, study_options = cases.study(network, traffic, names), StudyOptions(Path("out"), **options)
+    return {variant.name: collect.spec_of(study, variant, study_options, seed) for variant in study.chosen(study_options)}
 
 
 def flows_of(spec: Spec) -> list[FlowRequest]:
@@ -30,9 +30,9 @@ def flows_of(spec: Spec) -> list[FlowRequest]:
 
 @pytest.mark.parametrize("network", cases.NETWORKS)
 def test_every_case_has_a_spec_and_its_flows(network: str) -> None:
-    found = specs_of(network, None, ("dctcp",), all_cases=True)
-    assert len(found) == len(cases.TRAFFIC)
-    for name, spec in found.items():
+    specs = specs_of(network, None, ("dctcp",), all_cases=True)
+    assert len(specs) == len(cases.TRAFFIC)
+    for name, spec in specs.items():
         assert spec.time.duration_ns > spec.time.warmup_ns
         if "many-to-one-" in name:
             assert len(flows_of(spec)) == int(name.rpartition("-")[2])
@@ -49,26 +49,26 @@ def test_keys_that_are_given_win() -> None:
 
 def test_seeds_differ_in_traffic_and_controllers_do_not() -> None:
     first, second = (specs_of("dumbbell", ("many-to-one-8",), ("dctcp", "cubic"), seed) for seed in (1, 2))
-    dctcp, cubic = (flows_of(first[f"{who}, many-to-one-8"]) for who in ("dctcp", "cubic"))
+    dctcp, cubic = (flows_of(first[f"{controller}, many-to-one-8"]) for controller in ("dctcp", "cubic"))
     assert dctcp != flows_of(second["dctcp, many-to-one-8"])
     assert [flow.start_ns for flow in dctcp] == [flow.start_ns for flow in cubic]
 
 
 def test_networks_at_their_speed_and_slowed_down_have_the_same_packets() -> None:
     slow, full = (specs_of("dumbbell", ("many-to-one-8",), ("dctcp",), full=full) for full in (False, True))
-    for mine, other in zip(*(each["dctcp, many-to-one-8"].graph().cables for each in (slow, full)), strict=True):
-        assert (mine.a.queue, mine.b.queue, mine.rate_bps * 100) == (other.a.queue, other.b.queue, other.rate_bps)
-        assert mine.delay_ns == other.delay_ns * 100
+    for cable, other in zip(*(specs["dctcp, many-to-one-8"].graph().cables for specs in (slow, full)), strict=True):
+        assert (cable.a.queue, cable.b.queue, cable.rate_bps * 100) == (other.a.queue, other.b.queue, other.rate_bps)
+        assert cable.delay_ns == other.delay_ns * 100
 
 
 @pytest.mark.parametrize(
-    ("asked", "word"),
+    ("arguments", "word"),
     [(("dumbbell", None, ("tahoe",)), "tahoe"), (("ring", None, ()), "ring"), (("dumbbell", ("gossip",), ()), "gossip")],
 )
-def test_unknown_names_are_one_line(asked: tuple[Any, ...], word: str) -> None:
+def test_unknown_names_are_one_line(arguments: tuple[Any, ...], word: str) -> None:
     with pytest.raises(UsageError, match=f"{word}.*is unknown; one of"):
-        cases.study(*asked)
-    names = [each.name for each in cases.study("dumbbell", ("all-to-all",), ("dctcp", "policy.npz", "mine.py:Agent")).variants]
+        cases.study(*arguments)
+    names = [row.name for row in cases.study("dumbbell", ("all-to-all",), ("dctcp", "policy.npz", "mine.py:Agent")).variants]
     assert names == ["dctcp, all-to-all", "policy, all-to-all", "mine, all-to-all"]
 
 
@@ -102,8 +102,8 @@ def test_recovery_is_from_the_last_short_flow_to_what_was_before(
     (spec,) = specs_of("dumbbell", ("long-short",), ("dctcp",)).values()
     monkeypatch.setattr(measured, "series", lambda *args: drawn)
     monkeypatch.setattr(measured, "without_code", lambda *args: spec)
-    found = measured.recovery_s(Fake())  # type: ignore[arg-type]
-    assert found == (None if expected is None else pytest.approx(expected, abs=0.011))
+    recovery_s = measured.recovery_s(Fake())  # type: ignore[arg-type]
+    assert recovery_s == (None if expected is None else pytest.approx(expected, abs=0.011))
 
 
 def test_options_of_compare_are_refused_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,8 +117,8 @@ def test_a_spec_that_cannot_be_is_told_before_anything_runs(tmp_path: Path, caps
     out = tmp_path / "out"
     some = ["--controllers", "dctcp,dcqcn", "--workloads", "long-short", "--seeds", "1", "--out", str(out)]
     assert main.main(["bench", "compare", *some, "--set", "nic.preset=peper", "--quiet"]) == 2
-    said = capsys.readouterr().err
-    assert "nic.preset = \"peper\": dcqcn has no preset 'peper'; did you mean paper" in said and said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert "nic.preset = \"peper\": dcqcn has no preset 'peper'; did you mean paper" in stderr and stderr.count("\n") == 1
 
 
 @pytest.mark.lab

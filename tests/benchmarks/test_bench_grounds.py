@@ -81,7 +81,7 @@ def test_it_is_drawn(tmp_path):
 def test_both_grounds_agree_where_the_host_keeps_up(tmp_path, lab_kernel):
     tmp_path.chmod(0o755)
     argv = [sys.executable, "-m", "dc_gym.cli.main", "bench", "grounds", "--json", "checks.json"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
+    assert process.returncode == 0, process.stdout + process.stderr
     checks = json.loads((tmp_path / "checks.json").read_text())["checks"]
     assert len(checks) == 11 and checks[0]["ok"] and (tmp_path / "results" / "grounds.png").is_file()

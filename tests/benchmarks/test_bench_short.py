@@ -61,8 +61,8 @@ ELSEWHERE = {
 
 def test_every_bench_has_a_short_form() -> None:
     assert {*SHORT, *ELSEWHERE} == {*bench.BENCHES} - {*bench.OF_METHODS} and not {*SHORT} & {*ELSEWHERE}
-    for name, place in ELSEWHERE.items():
-        assert name.replace("-", "_") in (HERE / place).read_text(), f"{place} does not name the bench {name}"
+    for name, file in ELSEWHERE.items():
+        assert name.replace("-", "_") in (HERE / file).read_text(), f"{file} does not name the bench {name}"
 
 
 @pytest.mark.lab

@@ -57,9 +57,9 @@ def test_slowdown_is_time_over_the_closed_form(experiment):
 
     best = way(74) + way(74) + 66 * 8 / 40 + way(1514)
     ends = np.array([3 * best, np.nan])
-    size, found = bench.slowdowns(experiment, {LAB: ends})
+    size, slowdowns = bench.slowdowns(experiment, {LAB: ends})
     assert size.tolist() == [1448, 144_800]
-    assert found[LAB][0] == pytest.approx(3) and np.isnan(found[LAB][1])
+    assert slowdowns[LAB][0] == pytest.approx(3) and np.isnan(slowdowns[LAB][1])
 
 
 def test_bins_and_unfinished_flows(tmp_path, monkeypatch):

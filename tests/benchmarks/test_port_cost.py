@@ -46,8 +46,8 @@ def work_of(trial: Trial, feature: int, base: int) -> TrialWork:
 def test_the_cost_is_what_switches_add_over_bfifo_in_swapped_chains():
     """The first chain is slower by a quarter, whatever its queues."""
     trials = [Trial(NO_QUEUES, OFF, swapped) for swapped in (False, True)] * 3
-    done = [(trial, work_of(trial, 2100, 2250) if trial.swapped else work_of(trial, 2375, 2000)) for trial in trials]
-    off = port_cost.hop_cost(NO_QUEUES, OFF, done, frames=20, unit="instructions")
+    measurements = [(trial, work_of(trial, 2100, 2250) if trial.swapped else work_of(trial, 2375, 2000)) for trial in trials]
+    off = port_cost.hop_cost(NO_QUEUES, OFF, measurements, frames=20, unit="instructions")
     assert (off.work, off.base, off.ratio.count) == (12.375, 11.25, 3)
     assert off.ratio.median == off.ratio.low == off.ratio.high == pytest.approx(1.1)
     assert not port_cost.check(off).ok
@@ -57,8 +57,8 @@ def test_the_cost_is_what_switches_add_over_bfifo_in_swapped_chains():
 
 def test_noise_that_is_larger_than_the_work_is_seen_in_the_ratio():
     trials = [Trial(NO_QUEUES, OFF, swapped) for swapped in (False, True)]
-    done = [(trial, work_of(trial, 900 if trial.swapped else 1400, 1100)) for trial in trials]
-    off = port_cost.hop_cost(NO_QUEUES, OFF, done, frames=20, unit="instructions")
+    measurements = [(trial, work_of(trial, 900 if trial.swapped else 1400, 1100)) for trial in trials]
+    off = port_cost.hop_cost(NO_QUEUES, OFF, measurements, frames=20, unit="instructions")
     assert off.ratio.median == pytest.approx(-2)
 
 
@@ -73,10 +73,10 @@ def test_turns_are_sorted_by_what_passed():
 
 def test_a_chain_is_five_switches_behind_one_host():
     tells = next(variant for variant in QUEUES.variants if variant.tells)
-    found = port_cost.ports(QUEUES, tells)
-    assert len(found) == 1 + SWITCHES and found[0]["stock"] and not any(each["stock"] for each in found[1:])
-    assert [each["int_rate"] for each in found] == [None, 0, 1, 2, 3, 4]
-    assert all(later["rate_bps"] < earlier["rate_bps"] for earlier, later in pairwise(found))
+    ports = port_cost.ports(QUEUES, tells)
+    assert len(ports) == 1 + SWITCHES and ports[0]["stock"] and not any(port["stock"] for port in ports[1:])
+    assert [port["int_rate"] for port in ports] == [None, 0, 1, 2, 3, 4]
+    assert all(later["rate_bps"] < earlier["rate_bps"] for earlier, later in pairwise(ports))
     assert len(port_cost.ports(QUEUES, None)) == 1
 
 

@@ -30,7 +30,7 @@ def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 def names_in(path: Path) -> list[str]:
-    return sorted(each.name for each in path.iterdir())
+    return sorted(child.name for child in path.iterdir())
 
 
 def claimed_before(path: Path) -> None:
@@ -86,9 +86,9 @@ def test_single_files_that_were_being_written_go(tmp_path: Path) -> None:
             pass
     for name in ("thesis.partial", "thesis.v2.partial"):
         (tmp_path / name).touch()
-    with unfinished.created(tmp_path / "mine") as (mine, _):
+    with unfinished.created(tmp_path / "mine") as (partial, _):
         assert run(tmp_path) == 0
-    assert names_in(tmp_path) == sorted(["results", mine.name, "thesis.partial", "thesis.v2.partial"])
+    assert names_in(tmp_path) == sorted(["results", partial.name, "thesis.partial", "thesis.v2.partial"])
     assert not list((tmp_path / "results" / "whole").glob("*.partial"))
 
 

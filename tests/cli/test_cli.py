@@ -73,28 +73,28 @@ def raising(error: BaseException) -> Callable[..., Any]:
 
 def usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """Returns the message of argparse, which must exit with 2."""
-    with pytest.raises(SystemExit) as caught:
+    with pytest.raises(SystemExit) as system_exit:
         main.main(argv)
-    assert caught.value.code == 2
+    assert system_exit.value.code == 2
     return capsys.readouterr().err
 
 
 def test_run_hands_over_what_was_asked_for(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    seen: list[Any] = []
+    arguments: list[Any] = []
 
-    def run(spec: Any, out: Path, shown: Any, *, force: bool, plot: bool, disturb: str) -> results.Result:
-        seen.extend([spec.controller.name, spec.seed, out, type(shown), force, plot])
+    def run(spec: Any, out: Path, display: Any, *, force: bool, plot: bool, disturb: str) -> results.Result:
+        arguments.extend([spec.controller.name, spec.seed, out, type(display), force, plot])
         return synthetic.result(folder / out)
 
     module("dc_gym.run.runner", run=run)
     assert main.main(["run", "exp.toml", "--set", "controller.name=nv", "--seed", "7", "--quiet", "--no-plot"]) == 0
-    assert seen == ["nv", 7, Path("results/my-run-nv-s7"), progress.Quiet, False, False]
-    shown = capsys.readouterr()
-    assert "Mbit/s" in shown.out and f"digest       {results.load_result('results/my-run-nv-s7').digest}" in shown.out
-    assert shown.err == ""
-    seen.clear()
+    assert arguments == ["nv", 7, Path("results/my-run-nv-s7"), progress.Quiet, False, False]
+    output = capsys.readouterr()
+    assert "Mbit/s" in output.out and f"digest       {results.load_result('results/my-run-nv-s7').digest}" in output.out
+    assert output.err == ""
+    arguments.clear()
     assert main.main(["run", "exp.toml", "--out", "x", "--force"]) == 0
-    assert seen == ["dctcp", 1, Path("x"), progress.Lines, True, True]
+    assert arguments == ["dctcp", 1, Path("x"), progress.Lines, True, True]
 
 
 # Each import costs the user of a command its time, and in a run the lab waits for it.
@@ -104,15 +104,15 @@ LATER = ("numpy", "pyarrow", "matplotlib", "gymnasium", "pandas", "polars", "jso
 def imported(program: str) -> set[str]:
     """Returns the names of the packages that a program has imported in a new process."""
     text = f"import sys\n{program}\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
-    return set(done.stdout.splitlines()[-1].split())
+    process = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    return set(process.stdout.splitlines()[-1].split())
 
 
 def test_help_imports_no_library() -> None:
-    found = imported(
+    packages = imported(
         "import contextlib\nfrom dc_gym.cli import main\nwith contextlib.suppress(SystemExit):\n main.main(['--help'])"
     )
-    assert not found & set(LATER) and "dc_gym" in found
+    assert not packages & set(LATER) and "dc_gym" in packages
 
 
 def test_a_lab_waits_for_no_library() -> None:
@@ -135,18 +135,18 @@ def test_a_run_without_plot_imports_no_library_that_draws_or_learns(tmp_path: Pa
     tmp_path.chmod(0o755)
     (tmp_path / "spec.toml").write_text(SPEC.replace("10s", "20ms"))
     argv = ["run", str(tmp_path / "spec.toml"), "--no-plot", "--quiet", "--out", str(tmp_path / "out")]
-    found = imported(f"from dc_gym.cli import main\nassert main.main({argv}) == 0")
-    assert {"numpy", "pyarrow"} <= found
-    assert not found & set(LATER) - {"numpy", "pyarrow"}
+    packages = imported(f"from dc_gym.cli import main\nassert main.main({argv}) == 0")
+    assert {"numpy", "pyarrow"} <= packages
+    assert not packages & set(LATER) - {"numpy", "pyarrow"}
 
 
 def closing_lines(numbers: Mapping[str, Any], module: Any, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """Returns the output of `dcgym run` for a result whose summary has these numbers."""
 
     def run(_spec: Any, out: Path, _shown: Any, **_: Any) -> results.Result:
-        made = synthetic.result(out)
-        (made.path / "summary.json").write_text(json.dumps(dict(made.summary) | dict(numbers)))
-        return results.load_result(made.path)
+        result = synthetic.result(out)
+        (result.path / "summary.json").write_text(json.dumps(dict(result.summary) | dict(numbers)))
+        return results.load_result(result.path)
 
     module("dc_gym.run.runner", run=run)
     assert main.main(["run", "exp.toml", "--quiet"]) == 0
@@ -157,8 +157,8 @@ def test_the_closing_lines_are_in_units_that_people_read(folder: Path, module: A
     numbers = {"goodput_bps": 7.34e10, "mean_srtt_us": 2.723e5, "mean_queue_bytes": 3506.2, "utilization": 1, "jain": 0.99631}
     numbers |= {"drops": 0, "marks": 10312, "lost_on_links": 723, "loss_ratio": 0.15116}
 
-    said = closing_lines(numbers, module, capsys)
-    assert [line for line in said if line.startswith(("goodput", "mean", "util", "fair", "drops", "lost"))] == [
+    lines = closing_lines(numbers, module, capsys)
+    assert [line for line in lines if line.startswith(("goodput", "mean", "util", "fair", "drops", "lost"))] == [
         "goodput      73.4 Gbit/s",
         "utilization  100 %",
         "mean queue   3.506 kB at s1-eth3",
@@ -177,23 +177,23 @@ def test_an_incast_shows_completion_first_and_no_goodput_over_idle_time(
 ) -> None:
     numbers = INCASTS | {"jain_flows": 0, "active_s": 0.002, "active_goodput_bps": 6.4e9}
 
-    said = closing_lines(numbers, module, capsys)
-    assert said[:2] == [
+    lines = closing_lines(numbers, module, capsys)
+    assert lines[:2] == [
         "completion   1 ms on average, 24 of 24 flows finished",
         "goodput      6.4 Gbit/s in the 2 ms with active flows",
     ]
-    assert "fairness     - (Jain; 0 of 24 flows active throughout)" in said
+    assert "fairness     - (Jain; 0 of 24 flows active throughout)" in lines
 
 
 def test_an_unfit_run_is_1(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
     reasons = ["softnet lost 3 packets", "set-up was late"]
-    module("dc_gym.run.runner", run=lambda spec, out, shown, **_: synthetic.result(out, fit=False, unfit_reasons=reasons))
+    module("dc_gym.run.runner", run=lambda spec, out, display, **_: synthetic.result(out, fit=False, unfit_reasons=reasons))
     assert main.main(["run", "exp.toml", "--quiet"]) == 1
     assert capsys.readouterr().err == "dcgym: unfit: softnet lost 3 packets\ndcgym: unfit: set-up was late\n"
 
 
 def test_a_run_without_any_sample_can_be_shown(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    module("dc_gym.run.runner", run=lambda spec, out, shown, **_: synthetic.result(out, synthetic.tables()))
+    module("dc_gym.run.runner", run=lambda spec, out, display, **_: synthetic.result(out, synthetic.tables()))
     assert main.main(["run", "exp.toml", "--quiet"]) == 0
     assert "mean queue   - at -" in capsys.readouterr().out
 
@@ -271,16 +271,16 @@ def test_bad_arguments_are_2(argv: list[str], words: str, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--out", "x"], "SPEC is missing; give a TOML file, or --agents flows"),
         (["a.toml", "--agents", "flows", "--out", "x"], "SPEC a.toml: --agents flows trains on RL-CC's fluid model"),
     ],
 )
-def test_a_spec_belongs_to_agents_other_than_flows(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_spec_belongs_to_agents_other_than_flows(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["train", *words]) == 2
     error = capsys.readouterr().err
-    assert said in error and len(error.splitlines()) == 1
+    assert message in error and len(error.splitlines()) == 1
 
 
 def test_an_unknown_key_of_a_training_is_one_line_with_the_nearest_name(tmp_path: Path) -> None:
@@ -291,9 +291,9 @@ def test_an_unknown_key_of_a_training_is_one_line_with_the_nearest_name(tmp_path
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_an_example_that_parses(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
+    with pytest.raises(SystemExit) as system_exit:
         main.main([command, "--help"])
-    assert caught.value.code == 0
+    assert system_exit.value.code == 0
     text = capsys.readouterr().out
     example = text.split("example:\n  dcgym ")[1].splitlines()[0]
     assert parser.build().parse_args(example.split()).command
@@ -302,8 +302,8 @@ def test_every_command_has_an_example_that_parses(command: str, capsys: pytest.C
 def epilogs(built: argparse.ArgumentParser) -> list[str]:
     """Returns the closing words of a command's help, and of those below it."""
     groups = [action for action in built._actions if isinstance(action, argparse._SubParsersAction)]
-    below = [each for group in groups for each in group.choices.values()]
-    return [built.epilog or "", *(text for each in below for text in epilogs(each))]
+    below = [subparser for group in groups for subparser in group.choices.values()]
+    return [built.epilog or "", *(text for subparser in below for text in epilogs(subparser))]
 
 
 def test_each_line_of_an_example_parses_and_its_files_are_there() -> None:
@@ -319,7 +319,7 @@ def test_each_line_of_an_example_parses_and_its_files_are_there() -> None:
 def test_the_parser_of_one_command_has_no_other_and_says_the_same() -> None:
     def helps(built: argparse.ArgumentParser) -> dict[str, str]:
         subparsers = next(action for action in built._actions if isinstance(action, argparse._SubParsersAction))
-        return {name: each.format_help() for name, each in subparsers.choices.items()}
+        return {name: subparser.format_help() for name, subparser in subparsers.choices.items()}
 
     every = helps(parser.build())
     assert list(parser.ADD) == list(every) and helps(parser.build("no such command")) == every
@@ -338,11 +338,11 @@ def test_commands_are_all_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_delegated_commands(folder: Path, module: Any) -> None:
-    seen: dict[str, Any] = {}
+    call: dict[str, Any] = {}
 
     def body(name: str) -> Callable[..., int]:
         def main(args: Any, *rest: Any) -> int:
-            seen[name] = (args, rest)
+            call[name] = (args, rest)
             return 1
 
         return main
@@ -352,15 +352,15 @@ def test_delegated_commands(folder: Path, module: Any) -> None:
     sweep = ["sweep", "exp.toml", "--seeds", "2..4", "--controllers", "nv,bbr", "--jobs", "2"]
     for argv in (["verify", "r"], sweep, ["bench", "links"], ["doctor"], ["kernel", "info"], ["clean", "a", "b", "--cache"]):
         assert main.main(argv) == 1
-    assert seen["cli.verify.verify"][0].dir == Path("r") and isinstance(seen["cli.verify.verify"][1][0], progress.Lines)
-    args = seen["run.sweep"][0]
+    assert call["cli.verify.verify"][0].dir == Path("r") and isinstance(call["cli.verify.verify"][1][0], progress.Lines)
+    args = call["run.sweep"][0]
     assert (args.seeds, args.controllers, args.jobs, args.overrides, args.force) == ([2, 3, 4], ["nv", "bbr"], 2, [], False)
-    assert (seen["benchmarks.bench"][0].name, seen["benchmarks.bench"][0].json) == ("links", None)
-    assert seen["cli.kernel"][0].action == "info" and seen["cli.kernel"][1] == ()
+    assert (call["benchmarks.bench"][0].name, call["benchmarks.bench"][0].json) == ("links", None)
+    assert call["cli.kernel"][0].action == "info" and call["cli.kernel"][1] == ()
     assert main.main(["kernel", "build", "--jobs", "2", "--source", "linux.tar.xz"]) == 1
-    args = seen["cli.kernel"][0]
+    args = call["cli.kernel"][0]
     assert (args.action, args.jobs, args.source, args.version, args.force) == ("build", 2, Path("linux.tar.xz"), None, False)
-    assert (seen["cli.clean"][0].folders, seen["cli.clean"][0].cache, seen["cli.clean"][1]) == ([Path("a"), Path("b")], True, ())
+    assert (call["cli.clean"][0].folders, call["cli.clean"][0].cache, call["cli.clean"][1]) == ([Path("a"), Path("b")], True, ())
 
 
 def test_compare_and_plot(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -396,15 +396,15 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_preset_is_listed_with_its_values(capsys: pytest.CaptureFixture[str]) -> None:
-    def shown(name: str) -> dict[str, str]:
+    def listing(name: str) -> dict[str, str]:
         assert main.main(["list", name]) == 0
         cells = (re.split(r" {2,}", line) for line in capsys.readouterr().out.splitlines() if line.startswith("topology."))
         return {row[0]: row[2] for row in cells if len(row) > 2}
 
-    found = shown("acc24")
-    assert (found["topology.rate"], found["topology.nics"], found["topology.links"]) == ('"25Gbit/s"', "2", "some links")
-    assert found["topology.host_buffer"] == "buffer", "a default that the preset leaves"
-    assert shown("leafspine")["topology.rate"] == "-"
+    values = listing("acc24")
+    assert (values["topology.rate"], values["topology.nics"], values["topology.links"]) == ('"25Gbit/s"', "2", "some links")
+    assert values["topology.host_buffer"] == "buffer", "a default that the preset leaves"
+    assert listing("leafspine")["topology.rate"] == "-"
 
 
 def test_help_is_quick() -> None:
@@ -435,15 +435,15 @@ class Wall:
 
 def test_lines_tell_phase_speed_and_rest() -> None:
     stream, wall = io.StringIO(), Wall()
-    with progress.Lines(stream, wall) as shown:
-        shown.phase("boot")
-        shown.virtual(-5, 10**9)
-        shown.phase("traffic")
+    with progress.Lines(stream, wall) as display:
+        display.phase("boot")
+        display.virtual(-5, 10**9)
+        display.phase("traffic")
         for tick in range(101):
-            shown.virtual(tick * 10**8, 10 * 10**9)
+            display.virtual(tick * 10**8, 10 * 10**9)
             wall.now_s += 0.05
-        shown.note("hello")
-        shown.phase("done")
+        display.note("hello")
+        display.phase("done")
     lines = stream.getvalue().splitlines()
     assert lines[:2] == ["dcgym: boot", "dcgym: traffic"]
     assert lines[2] == "dcgym: 1 of 10 s (2x real time, 4.5 s to go)"
@@ -453,23 +453,23 @@ def test_lines_tell_phase_speed_and_rest() -> None:
 
 def test_long_work_gets_a_line_now_and_then() -> None:
     stream, wall = io.StringIO(), Wall()
-    shown = progress.Lines(stream, wall)
-    shown.phase("compile")
-    for done in range(100):
+    display = progress.Lines(stream, wall)
+    display.phase("compile")
+    for count in range(100):
         wall.now_s += 0.3
-        shown.advance(done, 100)
+        display.advance(count, 100)
     assert stream.getvalue().splitlines()[1:] == ["dcgym: 33 of about 100", "dcgym: 67 of about 100"]
 
 
 def test_a_second_run_starts_afresh() -> None:
     stream, wall = io.StringIO(), Wall()
-    shown = progress.Lines(stream, wall)
+    display = progress.Lines(stream, wall)
     for _ in range(2):
-        shown.phase("traffic")
-        shown.virtual(10**9, 2 * 10**9)
+        display.phase("traffic")
+        display.virtual(10**9, 2 * 10**9)
         wall.now_s += 1
-        shown.virtual(2 * 10**9, 2 * 10**9)
-        shown.phase("done")
+        display.virtual(2 * 10**9, 2 * 10**9)
+        display.phase("done")
     lines = stream.getvalue().splitlines()
     assert lines[:3] == lines[3:] and len(lines) == 6
 
@@ -479,15 +479,15 @@ def test_a_bar_is_drawn_and_wiped_on_a_terminal(monkeypatch: pytest.MonkeyPatch)
     stream = io.StringIO()
     wall = Wall()
     console = Console(file=stream, force_terminal=True, width=100, color_system=None)
-    with progress.Bar(console, wall) as shown:
-        shown.phase("traffic")
-        shown.virtual(10**9, 4 * 10**9)
+    with progress.Bar(console, wall) as display:
+        display.phase("traffic")
+        display.virtual(10**9, 4 * 10**9)
         wall.now_s += 2
-        shown.virtual(2 * 10**9, 4 * 10**9)
-        shown.note("[bold] is not markup")
-        shown.phase("done")
+        display.virtual(2 * 10**9, 4 * 10**9)
+        display.note("[bold] is not markup")
+        display.phase("done")
         after = len(stream.getvalue())
-        shown.virtual(3 * 10**9, 4 * 10**9)
+        display.virtual(3 * 10**9, 4 * 10**9)
     text = stream.getvalue()
     assert "traffic" in text and "2 of 4 s" in text and "0.5x real time, 4 s to go" in text and "[bold] is not markup" in text
     assert "3 of 4 s" not in text[after:]
@@ -535,21 +535,21 @@ def test_a_library_that_a_package_lacks_is_named_in_one_line(monkeypatch, capsys
 def test_ctrl_c_is_heard_before_anything_is_imported() -> None:
     """Until then it shows a traceback. What Python itself imports at its start is not the command's."""
     program = "import sys; before = set(sys.modules); import dc_gym.cli.entry; print(*sorted(set(sys.modules) - before))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    ours = {"dc_gym", "dc_gym.cli", "dc_gym.cli.early", "dc_gym.cli.entry", "__future__"}
-    assert set(done.stdout.split()) <= ours
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    own_modules = {"dc_gym", "dc_gym.cli", "dc_gym.cli.early", "dc_gym.cli.entry", "__future__"}
+    assert set(process.stdout.split()) <= own_modules
 
 
 @pytest.mark.usefixtures("registries")
 @pytest.mark.parametrize(
-    ("spec", "names", "told"),
+    ("spec", "names", "message"),
     [
         ("gym.toml", "dctcp,nvv", 'controller.name = "nvv": unknown; did you mean nv?'),
         ("aimd.toml", "aimd,nvv", 'controller.name = "nvv": unknown; did you mean nv?'),
     ],
 )
-def test_controllers_of_a_sweep_are_those_that_its_spec_knows(spec, names, told, tmp_path, capsys):
+def test_controllers_of_a_sweep_are_those_that_its_spec_knows(spec, names, message, tmp_path, capsys):
     """A plug-in of the spec registers its own."""
     path = Path(__file__).resolve().parents[2] / "examples" / spec
     assert main.main(["sweep", str(path), "--trust", "--controllers", names, "--out", str(tmp_path / "out")]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

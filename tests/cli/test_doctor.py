@@ -36,10 +36,10 @@ def test_a_kernel_that_root_has_need_not_be_built(own_cache: Path, tmp_path: Pat
 
 def test_programs_of_the_distribution_are_told_with_what_they_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.shutil, "which", lambda name, path="": None if name in ("flock", "clang") else f"/{name}")
-    clean_up, own, scripts = doctor._system()
+    clean_up, own_nics, scripts = doctor._system()
     assert not clean_up.good and clean_up.fatal and clean_up.words == "flock missing, for what is left of a run that is killed"
     assert clean_up.remedy == "install util-linux, findutils and coreutils"
-    assert not own.good and not own.fatal and scripts.good and scripts.words == "all there, for dcgym conformance"
+    assert not own_nics.good and not own_nics.fatal and scripts.good and scripts.words == "all there, for dcgym conformance"
 
 
 def test_programs_are_found_where_runs_look_for_them(monkeypatch: pytest.MonkeyPatch) -> None:

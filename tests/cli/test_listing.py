@@ -54,8 +54,8 @@ def test_every_name_shows_keys_that_there_are(name: str, capsys: pytest.CaptureF
     nic = name in algorithms.names()  # its keys, beside those of what else has the name
     assert len(tables) == max(1, workload + others + (nic and (workload or others)))
     for table in tables:
-        found = [row.split()[0] for row in takewhile(bool, table)]
-        assert found and set(found) <= set(spec.keys()) and len(set(found)) == len(found)
+        keys = [row.split()[0] for row in takewhile(bool, table)]
+        assert keys and set(keys) <= set(spec.keys()) and len(set(keys)) == len(keys)
 
 
 def test_a_workload_has_its_own_keys_and_those_of_all(capsys: pytest.CaptureFixture[str]) -> None:

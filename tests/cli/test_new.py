@@ -25,7 +25,7 @@ ODD = ("dctcp-10g", "pairs")
 
 def one_of_each_class() -> Iterator[str]:
     """Yields a controller for each way in which a spec treats controllers: as TCP or NICs, with marks or telemetry."""
-    known = {(each.nic, each.ecn, each.telemetry): name for name in controllers.names() if (each := controllers.find(name))}
+    known = {(cc.nic, cc.ecn, cc.telemetry): name for name in controllers.names() if (cc := controllers.find(name))}
     yield from known.values()
 
 
@@ -74,7 +74,7 @@ def test_every_controller_is_an_answer(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_each_key_has_its_declared_meaning_above_it() -> None:
     assert write() == 0
-    declared, section, comment, seen = meanings(), "", list[str](), list[str]()
+    declared, section, comment, described_keys = meanings(), "", list[str](), list[str]()
     for line in Path("mine.toml").read_text().splitlines():
         if line.startswith("["):
             section = f"{line[1:-1]}."
@@ -84,11 +84,11 @@ def test_each_key_has_its_declared_meaning_above_it() -> None:
         elif " = " in line:
             key = section + line.removeprefix("#").partition(" = ")[0]
             assert " ".join(comment).startswith(declared[key][1]), key
-            seen.append(key)
+            described_keys.append(key)
         comment = []
     data = tomllib.loads(Path("mine.toml").read_text())
-    given = [f"{table}.{key}" for table, keys in data.items() if isinstance(keys, dict) for key in keys]
-    assert {*given, "name", "seed", "topology.rate", "topology.buffer"} <= set(seen)
+    written_keys = [f"{table}.{key}" for table, keys in data.items() if isinstance(keys, dict) for key in keys]
+    assert {*written_keys, "name", "seed", "topology.rate", "topology.buffer"} <= set(described_keys)
 
 
 def test_a_key_that_several_kinds_declare_has_the_meaning_of_the_chosen_one() -> None:
@@ -107,7 +107,7 @@ def test_the_keys_in_comments_are_what_the_preset_gives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--network", "dumbell-10m"], "--network: network 'dumbell-10m' is unknown; did you mean dumbbell-10m"),
         (
@@ -119,14 +119,14 @@ def test_the_keys_in_comments_are_what_the_preset_gives() -> None:
         (["--controllers", ""], "--controllers: controller '' is unknown; "),
     ],
 )
-def test_a_wrong_answer_is_one_line(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_answer_is_one_line(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert write(*words) == 2
     _, err = capsys.readouterr()
-    assert err.startswith(f"dcgym: {told}") and err.count("\n") == 1 and not Path("mine.toml").exists()
+    assert err.startswith(f"dcgym: {message}") and err.count("\n") == 1 and not Path("mine.toml").exists()
 
 
 @pytest.mark.parametrize(
-    ("file", "told"),
+    ("file", "message"),
     [
         ("there.toml", "dcgym: there.toml exists; replace it with --force, or give another name\n"),
         ("folder.toml", "dcgym: folder.toml is a folder; give the name of a file\n"),
@@ -134,10 +134,10 @@ def test_a_wrong_answer_is_one_line(words: list[str], told: str, capsys: pytest.
         ("no/mine.toml", "dcgym: no/mine.toml: No such file or directory\n"),
     ],
 )
-def test_a_place_that_is_taken_or_wrong_is_one_line(file: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_place_that_is_taken_or_wrong_is_one_line(file: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("there.toml").write_text("mine")
     Path("folder.toml").mkdir()
-    assert main.main(["new", file]) == 2 and capsys.readouterr().err == told
+    assert main.main(["new", file]) == 2 and capsys.readouterr().err == message
     assert Path("there.toml").read_text() == "mine"
     assert main.main(["new", "there.toml", "--force"]) == 0 and specs.load("there.toml").name == "there"
 
@@ -149,34 +149,34 @@ def at_a_terminal(typed: str, *words: str) -> tuple[int, str]:
     child = subprocess.Popen(argv, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
     os.close(slave)
     os.write(master, typed.encode())
-    shown = b""
+    screen = b""
     try:
         while part := os.read(master, 1 << 16):
-            shown += part
+            screen += part
     except OSError:  # the command has ended
         pass
     os.close(master)
-    return child.wait(), shown.decode().replace("\r", "")
+    return child.wait(), screen.decode().replace("\r", "")
 
 
 def test_at_a_terminal_it_asks_again_until_an_answer_fits() -> None:
-    code, shown = at_a_terminal("dctcp-10g\npairs\nincst\nincast\n\n")
-    assert code == 0, shown
-    assert "5 hosts are an odd number" in shown and "did you mean incast?" in shown and "Which network?" in shown
+    code, screen = at_a_terminal("dctcp-10g\npairs\nincst\nincast\n\n")
+    assert code == 0, screen
+    assert "5 hosts are an odd number" in screen and "did you mean incast?" in screen and "Which network?" in screen
     spec = specs.load("mine.toml")
     assert (spec.topology.preset, spec.workload.kind, spec.controller.name) == ("dctcp-10g", "incast", "dctcp")
 
 
 def test_at_a_terminal_it_does_not_ask_what_options_answer() -> None:
-    code, shown = at_a_terminal("bbr,nv\n", "--network", "fattree-k4", "--traffic", "poisson")
-    assert code == 0 and "Which network?" not in shown and "Which traffic?" not in shown
-    assert "dcgym sweep mine.toml --controllers bbr,nv --seeds 1..3" in shown
+    code, screen = at_a_terminal("bbr,nv\n", "--network", "fattree-k4", "--traffic", "poisson")
+    assert code == 0 and "Which network?" not in screen and "Which traffic?" not in screen
+    assert "dcgym sweep mine.toml --controllers bbr,nv --seeds 1..3" in screen
     assert specs.load("mine.toml").controller.name == "bbr"
 
 
 def test_the_end_of_the_input_writes_nothing() -> None:
-    code, shown = at_a_terminal("dumbbell-1g\n\x04")
-    assert code == 2 and "mine.toml was not written: the input ended; answer the questions, or give --network" in shown
+    code, screen = at_a_terminal("dumbbell-1g\n\x04")
+    assert code == 2 and "mine.toml was not written: the input ended; answer the questions, or give --network" in screen
     assert not Path("mine.toml").exists()
 
 

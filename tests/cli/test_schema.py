@@ -85,26 +85,26 @@ WRONG: dict[str, tuple[str, Any]] = {
 
 def changed(key: str, value: Any) -> dict[str, Any]:
     """Returns GOOD with another value of a dotted key; None removes the key."""
-    made = copy.deepcopy(GOOD)
+    document = copy.deepcopy(GOOD)
     *outer, name = key.split(".")
-    table: Any = made
-    for each in outer:
-        table = table[int(each)] if each.isdecimal() else table.setdefault(each, {})
+    table: Any = document
+    for part in outer:
+        table = table[int(part)] if part.isdecimal() else table.setdefault(part, {})
     if value is None:
         del table[name]
     else:
         table[name] = value
-    return made
+    return document
 
 
-def faults(document: dict[str, Any], made: dict[str, Any] | None = None) -> list[str]:
-    return [error.message for error in Draft202012Validator(made or schema()).iter_errors(document)]
+def faults(document: dict[str, Any], json_schema: dict[str, Any] | None = None) -> list[str]:
+    return [error.message for error in Draft202012Validator(json_schema or schema()).iter_errors(document)]
 
 
 def test_it_is_a_schema_of_its_draft() -> None:
     Draft202012Validator.check_schema(schema())
-    for good in (GOOD, GOOD | OVER_RDMA):
-        assert not faults(good) and spec.from_dict(good | {"name": "good"}, ROOT).name == "good"
+    for document in (GOOD, GOOD | OVER_RDMA):
+        assert not faults(document) and spec.from_dict(document | {"name": "good"}, ROOT).name == "good"
 
 
 @pytest.mark.parametrize(("key", "value"), WRONG.values(), ids=WRONG.keys())
@@ -129,9 +129,9 @@ def test_the_examples_are_valid(path: Path) -> None:
 def test_plug_ins_open_it_for_names_and_keys() -> None:
     """Only where plug-ins may add: not in [time]. Types are checked all the same."""
     with_plug_in = GOOD | {"plugins": ["mine.py"]}
-    mine = {"topology": {"kind": "mine", "size": 5, "marking": "mine"}, "workload": {"kind": "mine", "x": 1}}
-    assert not faults(with_plug_in | mine) and faults(GOOD | mine)
-    assert faults(with_plug_in | mine | {"time": {"duration": "1s", "x": 1}})
+    tables = {"topology": {"kind": "mine", "size": 5, "marking": "mine"}, "workload": {"kind": "mine", "x": 1}}
+    assert not faults(with_plug_in | tables) and faults(GOOD | tables)
+    assert faults(with_plug_in | tables | {"time": {"duration": "1s", "x": 1}})
     assert faults(with_plug_in | {"topology": {"kind": "mine", "rate": 5}})
     assert faults(with_plug_in | {"topology": {"kind": "dumbbell", "pairs": "a"}}), "the kinds that it knows are checked"
     assert faults(with_plug_in | {"topology": {"kind": "dumbbell", "pairs": 2, "k": 4}})
@@ -143,12 +143,12 @@ def test_the_command_writes_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema"]) == 0
     assert capsys.readouterr().out == COPY.read_text() == to_json(schema())
     assert main(["schema", "--plugin", str(ROOT / "examples" / "ring.py")]) == 0
-    made = json.loads(capsys.readouterr().out)
+    ring_schema = json.loads(capsys.readouterr().out)
     ring = tomllib.loads((ROOT / "examples" / "ring.toml").read_text())
-    assert not faults(ring, made) and made["title"] == "dc-gym experiment with ring.py"
+    assert not faults(ring, ring_schema) and ring_schema["title"] == "dc-gym experiment with ring.py"
     for key, value in (("sise", 3), ("size", 2), ("ring_rate", 5), ("kind", "rink"), ("pairs", 2)):
-        assert faults(ring | {"topology": ring["topology"] | {key: value}}, made), key
-    assert faults({**ring, "topology": {key: value for key, value in ring["topology"].items() if key != "size"}}, made)
+        assert faults(ring | {"topology": ring["topology"] | {key: value}}, ring_schema), key
+    assert faults({**ring, "topology": {key: value for key, value in ring["topology"].items() if key != "size"}}, ring_schema)
 
 
 def test_every_key_is_described() -> None:

@@ -83,8 +83,8 @@ def test_a_user_without_a_home_can_draw(tmp_path):
     listing.chmod(0o755)
     env = {"PATH": f"{listing.parent}:{os.environ['PATH']}", "HOME": "/dev/null"}
     argv = [sys.executable, "-m", "dc_gym.cli.main", "topology", "dumbbell-10m", "--png", "a.png"]
-    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
-    assert done.stderr == "" and "drawn      a.png" in done.stdout
+    process = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert process.stderr == "" and "drawn      a.png" in process.stdout
 
 
 @pytest.mark.parametrize(

@@ -58,20 +58,20 @@ def star(*queues: Queue, rate_bps: int = 10**7) -> Graph:
 
 
 def known(name: str) -> Actuator:
-    found = actuators.find(name)
-    assert found is not None
-    return found
+    known_actuator = actuators.find(name)
+    assert known_actuator is not None
+    return known_actuator
 
 
 def selected(text: str, graph: Graph, ground: str = "lab") -> list[str]:
-    return [f"{each.name}:{each.actuator.name}" for each in select(text, graph, AGENT, ground)]
+    return [f"{actuated.name}:{actuated.actuator.name}" for actuated in select(text, graph, AGENT, ground)]
 
 
 # --- the registry
 
 
 def some(**changes: Any) -> Actuator:
-    made = Actuator(
+    declaration = Actuator(
         name="mine",
         help="something",
         ports="switch",
@@ -80,7 +80,7 @@ def some(**changes: Any) -> Actuator:
         bounds=lambda graph, port, keys: (Bounds(1, 3, 2),) * 2,
         attributes=lambda graph, port, keys: (Attribute(1, bytes(8), (Place("low", 0, 4), Place("high", 4, 4))),),
     )
-    return replace(made, **changes)
+    return replace(declaration, **changes)
 
 
 def test_limits_are_those_of_the_state_matrix() -> None:
@@ -90,13 +90,13 @@ def test_limits_are_those_of_the_state_matrix() -> None:
 
 def test_those_that_come_with_it() -> None:
     assert set(actuators.names()) == {"rate", "marking"} and actuators.find("mine") is None
-    found = {name: [(each.name, each.unit) for each in known(name).quantities] for name in actuators.names()}
-    assert found == {"rate": [("rate", "bps")], "marking": [("kmin", "bytes"), ("kmax", "bytes"), ("pmax", "ppm")]}
+    quantities = {name: [(quantity.name, quantity.unit) for quantity in known(name).quantities] for name in actuators.names()}
+    assert quantities == {"rate": [("rate", "bps")], "marking": [("kmin", "bytes"), ("kmax", "bytes"), ("pmax", "ppm")]}
     for name in actuators.names():
-        each = known(name)
-        texts = [each.help, each.cost, *(quantity.help for quantity in each.quantities)]
+        known_actuator = known(name)
+        texts = [known_actuator.help, known_actuator.cost, *(quantity.help for quantity in known_actuator.quantities)]
         assert all(text and not text.endswith(".") for text in texts)
-    columns = [each.column for name in ("rate", "marking") for each in known(name).quantities]
+    columns = [quantity.column for name in ("rate", "marking") for quantity in known(name).quantities]
     assert columns == ["bps", "kmin_bytes", "kmax_bytes", "pmax_ppm"]
     assert known("rate").ordered == () and known("marking").ordered == ((1, 0),), "kmax is at least kmin"
 
@@ -104,13 +104,13 @@ def test_those_that_come_with_it() -> None:
 def test_one_of_the_user_s(registries: None) -> None:
     before = actuators.names()
     others = [Quantity(f"q{i}", "ns", "x", at_least="q0") for i in (1, 2, 3)]
-    made = some(name="a23456789_12345", quantities=(Quantity("q0", "ns", "x"), *others))
-    actuators.register(made)
-    assert actuators.names() == (*before, "a23456789_12345") and actuators.find("a23456789_12345") is made
-    assert made.ordered == ((1, 0), (2, 0), (3, 0))
-    assert made.misses(Port("s1", "s1-eth1", PLAIN)) == "" and made.grounds == ("lab", "host")
+    declaration = some(name="a23456789_12345", quantities=(Quantity("q0", "ns", "x"), *others))
+    actuators.register(declaration)
+    assert actuators.names() == (*before, "a23456789_12345") and actuators.find("a23456789_12345") is declaration
+    assert declaration.ordered == ((1, 0), (2, 0), (3, 0))
+    assert declaration.misses(Port("s1", "s1-eth1", PLAIN)) == "" and declaration.grounds == ("lab", "host")
     graph = star(PLAIN)
-    assert made.equip(graph, AGENT) is graph
+    assert declaration.equip(graph, AGENT) is graph
 
 
 QUANTITY = Quantity("x", "bytes", "one")
@@ -151,9 +151,9 @@ QUANTITY = Quantity("x", "bytes", "one")
 )
 def test_a_wrong_declaration_is_one_line(registries: None, changes: dict[str, Any], line: str) -> None:
     before = actuators.names()
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as refusal:
         actuators.register(some(**changes))
-    assert line in str(caught.value) and "\n" not in str(caught.value)
+    assert line in str(refusal.value) and "\n" not in str(refusal.value)
     assert actuators.names() == before
 
 
@@ -165,29 +165,29 @@ class LeastKeys:
 
 
 def test_keys_of_its_own_reach_its_functions(registries: None) -> None:
-    got: list[Any] = []
+    received: list[Any] = []
 
     def bounds(graph: Graph, port: Port, keys: LeastKeys) -> tuple[Bounds, ...]:
-        got.append(keys)
+        received.append(keys)
         return (Bounds(keys.least_bytes, 10**6, 10**6),)
 
     def attributes(graph: Graph, port: Port, keys: LeastKeys) -> tuple[Attribute, ...]:
-        got.append(keys)
+        received.append(keys)
         return (Attribute(1, bytes(8), (Place("x", 0, 4),)),)
 
     def equip(graph: Graph, keys: LeastKeys) -> Graph:
-        got.append(keys)
+        received.append(keys)
         return graph
 
     one = (Quantity("x", "bytes", "one"),)
     actuators.register(some(quantities=one, bounds=bounds, attributes=attributes, equip=equip, keys=LeastKeys))
-    for own, least in (((), 3000), ((("least", 2000),), 2000)):
-        agent, graph = replace(AGENT, actuators="s1-eth1:mine,s1-eth2:marking", own=own), star(STEP, STEP)
-        got.clear()
+    for own_keys, least in (((), 3000), ((("least", 2000),), 2000)):
+        agent, graph = replace(AGENT, actuators="s1-eth1:mine,s1-eth2:marking", own=own_keys), star(STEP, STEP)
+        received.clear()
         assert selection.equipped(agent.sets, graph, agent) is graph
         rows, *_ = actuation.tables_of(select(agent.sets, graph, agent, "lab"), graph, agent, {})
         assert rows.records["low"].tolist() == [[least, 0, 0, 0], [1514, 1514, 10_000, 0]]
-        assert got == [LeastKeys(least_bytes=least)] * 3
+        assert received == [LeastKeys(least_bytes=least)] * 3
 
 
 @pytest.mark.parametrize(
@@ -200,9 +200,9 @@ def test_keys_of_its_own_reach_its_functions(registries: None) -> None:
 )
 def test_a_key_of_its_own_is_checked(registries: None, overrides: tuple[str, ...], words: str) -> None:
     actuators.register(some(keys=LeastKeys))
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as refusal:
         made(POLICY, *overrides)
-    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert words in str(refusal.value) and "\n" not in str(refusal.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,8 +232,8 @@ def test_every_port_that_has_one() -> None:
 def test_rows_are_those_of_the_state_matrix() -> None:
     graph = star(STEP, PLAIN, SLOPE)
     rows = [port.ifname for port in graph.ports()]
-    for each in select("rate,marking", graph, AGENT, "lab"):
-        assert rows[each.row] == each.port.ifname and graph.port(each.port.ifname) is each.port
+    for actuated in select("rate,marking", graph, AGENT, "lab"):
+        assert rows[actuated.row] == actuated.port.ifname and graph.port(actuated.port.ifname) is actuated.port
 
 
 def test_one_item_after_the_other() -> None:
@@ -280,9 +280,9 @@ def test_one_item_after_the_other() -> None:
     ],
 )
 def test_a_wrong_item_is_one_line(text: str, line: str) -> None:
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as refusal:
         select(text, star(STEP, PLAIN, SLOPE), AGENT, "lab")
-    assert str(caught.value) == f"agent.actuators: {line}"
+    assert str(refusal.value) == f"agent.actuators: {line}"
 
 
 @pytest.mark.parametrize(
@@ -295,9 +295,9 @@ def test_a_wrong_item_is_one_line(text: str, line: str) -> None:
 @pytest.mark.parametrize("text", ["marking", "switch:marking", "s1-eth2:marking"])
 def test_a_network_without_marking_says_why(queue: Queue, why: str, text: str) -> None:
     port = "s1-eth2" if "eth2" in text else "s1-eth1"
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as refusal:
         select(text, star(queue, queue), AGENT, "lab")
-    assert str(caught.value) == f"agent.actuators: {text!r}: port {port} has no marking: {why}"
+    assert str(refusal.value) == f"agent.actuators: {text!r}: port {port} has no marking: {why}"
 
 
 @pytest.mark.parametrize(
@@ -313,8 +313,8 @@ def test_a_network_without_marking_says_why(queue: Queue, why: str, text: str) -
 def test_classes_that_mark(text: str, names: list[str]) -> None:
     graph = star(CLASSFUL, UNMARKED, STEP)
     assert selected(text, graph) == names
-    for each in select(text, graph, AGENT, "lab"):
-        assert graph.rows()[each.row].name == each.name
+    for actuated in select(text, graph, AGENT, "lab"):
+        assert graph.rows()[actuated.row].name == actuated.name
 
 
 @pytest.mark.parametrize(
@@ -334,9 +334,9 @@ def test_classes_that_mark(text: str, names: list[str]) -> None:
     ],
 )
 def test_a_wrong_item_of_classes_is_one_line(text: str, line: str) -> None:
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as refusal:
         select(text, star(CLASSFUL, UNMARKED), AGENT, "lab")
-    assert str(caught.value).startswith("agent.actuators: ") and str(caught.value).endswith(line)
+    assert str(refusal.value).startswith("agent.actuators: ") and str(refusal.value).endswith(line)
 
 
 def test_classes_have_what_declares_so(registries: None) -> None:
@@ -354,10 +354,10 @@ def test_blanks_do_not_count() -> None:
 def test_a_ground_that_cannot_enforce_it() -> None:
     graph = star(STEP)
     assert selected("rate", graph, "host") == ["h1-eth0:rate"]
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as refusal:
         select("rate,marking", graph, AGENT, "host")
     line = '\'marking\' cannot be enforced on ground "host"; give ground = "lab", or another actuator'
-    assert str(caught.value) == f"agent.actuators: {line}"
+    assert str(refusal.value) == f"agent.actuators: {line}"
 
 
 @pytest.mark.parametrize(
@@ -373,18 +373,18 @@ def test_a_ground_that_cannot_enforce_it() -> None:
 )
 def test_bounds_of_a_plug_in_that_cannot_be(registries: None, bounds: tuple[Bounds, ...], line: str) -> None:
     actuators.register(some(bounds=lambda graph, port, keys: bounds))
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as refusal:
         select("mine", star(PLAIN), AGENT, "lab")
-    assert str(caught.value) == f"agent.actuators: {line}"
+    assert str(refusal.value) == f"agent.actuators: {line}"
 
 
 def test_equip_gives_each_actuator_its_qdisc() -> None:
     graph = star(STEP, PLAIN)
     assert selection.equipped("s1-eth1:marking,unknown", graph, AGENT) is graph
     for text in ("rate", "marking, h1-*: rate"):
-        found = selection.equipped(text, graph, AGENT)
-        assert [port.queue.kind for port in found.ports()] == ["red", "bfifo", "tbf", "tbf"]
-        assert found == graph.limited(AGENT.burst_bytes, AGENT.limit_bytes)
+        equipped = selection.equipped(text, graph, AGENT)
+        assert [port.queue.kind for port in equipped.ports()] == ["red", "bfifo", "tbf", "tbf"]
+        assert equipped == graph.limited(AGENT.burst_bytes, AGENT.limit_bytes)
 
 
 def test_equip_is_called_once_for_each_actuator(registries: None) -> None:
@@ -412,19 +412,19 @@ POLICY = 'controller.policy="external"'
 def test_what_an_experiment_s_agent_sets() -> None:
     assert made().actuated == ()
     default = made(POLICY)
-    assert [each.port.ifname for each in default.actuated] == [f"h{i}-eth0" for i in (1, 2, 3, 4)]
+    assert [actuated.port.ifname for actuated in default.actuated] == [f"h{i}-eth0" for i in (1, 2, 3, 4)]
     assert {port.queue.kind for port in default.graph.ports()} == {"port", "tbf"}
     marks = made(POLICY, 'agent.actuators="s1-*:marking"')
-    assert [each.port.ifname for each in marks.actuated] == [f"s1-eth{i}" for i in (1, 2, 3)]
+    assert [actuated.port.ifname for actuated in marks.actuated] == [f"s1-eth{i}" for i in (1, 2, 3)]
     assert {port.queue.kind for port in marks.graph.ports()} == {"port", "bfifo"}, "without rates there is no token bucket"
 
 
 def test_control_packets_carry_rates_alone() -> None:
     assert len(made(POLICY, 'agent.control="network"').actuated) == 4
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as refusal:
         made(POLICY, 'agent.control="network"', 'agent.actuators="rate,marking"')
     why = "control packets go to hosts and carry one value, and 'marking' has other ports or more; leave it out"
-    assert str(caught.value) == f'--set: agent.control = "network": {why}'
+    assert str(refusal.value) == f'--set: agent.control = "network": {why}'
 
 
 # --- bounds
@@ -435,8 +435,8 @@ def test_control_packets_carry_rates_alone() -> None:
 )
 def test_bounds_of_a_rate(line_bps: int, floor_bps: int, low: int) -> None:
     graph = star(PLAIN, rate_bps=line_bps)
-    found = known("rate").bounds(graph, graph.port("h1-eth0"), replace(AGENT, floor_bps=floor_bps))
-    assert found == (Bounds(low, line_bps, line_bps),)
+    bounds = known("rate").bounds(graph, graph.port("h1-eth0"), replace(AGENT, floor_bps=floor_bps))
+    assert bounds == (Bounds(low, line_bps, line_bps),)
 
 
 def ramp(low: int, high: int, ppm: int, limit: int = LIMIT) -> Queue:
@@ -455,15 +455,15 @@ def ramp(low: int, high: int, ppm: int, limit: int = LIMIT) -> Queue:
 def test_bounds_of_marking(queue: Queue, expected: list[tuple[int, int, int]]) -> None:
     """From a full frame to the buffer, and from 1 % to 100 %; what is in force at the start lies between, in any case."""
     graph = star(queue)
-    found = known("marking").bounds(graph, graph.port("s1-eth1"), AGENT)
-    assert [(each.low, each.high, each.start) for each in found] == expected
+    bounds = known("marking").bounds(graph, graph.port("s1-eth1"), AGENT)
+    assert [(span.low, span.high, span.start) for span in bounds] == expected
 
 
 def test_bounds_of_the_marking_of_a_class() -> None:
     """Those of its own marking and limit."""
     (tcp, rdma) = select("class:marking", star(CLASSFUL), AGENT, "lab")
-    assert [(each.low, each.high, each.start) for each in tcp.bounds] == [*[(1514, LIMIT, 30_000)] * 2, (10_000, 10**6, 10**6)]
-    assert [(each.low, each.high, each.start) for each in rdma.bounds] == [
+    assert [(span.low, span.high, span.start) for span in tcp.bounds] == [*[(1514, LIMIT, 30_000)] * 2, (10_000, 10**6, 10**6)]
+    assert [(span.low, span.high, span.start) for span in rdma.bounds] == [
         *((1514, 100_000, 5000), (1514, 100_000, 20_000), (10_000, 10**6, 10_000))
     ]
 
@@ -477,44 +477,44 @@ def taken_apart(message: bytes) -> tuple[str, dict[int, bytes], bool]:
     assert (size, kind, flags, seq, port) == (len(message), RTM_NEWQDISC, NLM_F_REQUEST, 0, 0) and size % 4 == 0
     assert not any(message[NLMSG_HDR.size : NLMSG_HDR.size + tc.TCMSG.size]), "agentd fills them in"
     body = message[NLMSG_HDR.size + tc.TCMSG.size :]
-    found = attributes(body)
+    values = attributes(body)
     raw_kinds = [struct.unpack_from("=H", body, at + 2)[0] for at in starts(body)]
-    assert [each & ~NLA_F_NESTED for each in raw_kinds] == [tc.TCA_KIND, tc.TCA_OPTIONS]
-    return found[tc.TCA_KIND].rstrip(b"\0").decode(), found[tc.TCA_OPTIONS], bool(raw_kinds[1] & NLA_F_NESTED)
+    assert [raw_kind & ~NLA_F_NESTED for raw_kind in raw_kinds] == [tc.TCA_KIND, tc.TCA_OPTIONS]
+    return values[tc.TCA_KIND].rstrip(b"\0").decode(), values[tc.TCA_OPTIONS], bool(raw_kinds[1] & NLA_F_NESTED)
 
 
 def starts(data: bytes) -> list[int]:
     """Returns where each attribute begins."""
-    found, at = [], 0
+    offsets, at = [], 0
     while at < len(data):
-        found.append(at)
+        offsets.append(at)
         at += -(-struct.unpack_from("=H", data, at)[0] // 4) * 4
-    return found
+    return offsets
 
 
 def patched(request: Request, values: Sequence[int]) -> bytes:
     """Returns the request with values in their places, as agentd writes them."""
     message = bytearray(request.message)
-    for each in request.writes:
-        raw = min(values[each["value"]] * each["multiplier"] // each["divisor"], 256 ** each["width"] - 1)
-        message[each["offset"] : each["offset"] + each["width"]] = raw.to_bytes(each["width"], "little")
+    for field in request.writes:
+        raw = min(values[field["value"]] * field["multiplier"] // field["divisor"], 256 ** field["width"] - 1)
+        message[field["offset"] : field["offset"] + field["width"]] = raw.to_bytes(field["width"], "little")
     return bytes(message)
 
 
 def read_back(request: Request, options: dict[int, bytes], count: int) -> list[int]:
     """Returns the values in the options of a qdisc, as agentd reads them."""
-    found = [0] * count
-    for each in request.reads:
-        data = options.get(each["attribute"], b"")
-        if each["offset"] + each["width"] <= len(data):
-            raw = int.from_bytes(data[each["offset"] : each["offset"] + each["width"]], "little")
-            found[each["value"]] = -(-raw * each["divisor"] // each["multiplier"])
-    return found
+    values = [0] * count
+    for field in request.reads:
+        data = options.get(field["attribute"], b"")
+        if field["offset"] + field["width"] <= len(data):
+            raw = int.from_bytes(data[field["offset"] : field["offset"] + field["width"]], "little")
+            values[field["value"]] = -(-raw * field["divisor"] // field["multiplier"])
+    return values
 
 
 def request_for(name: str, port: Port, graph: Graph, keys: Any = AGENT) -> Request:
-    each = known(name)
-    return request_of(port.queue.kind, each.attributes(graph, port, keys), each.quantities)
+    known_actuator = known(name)
+    return request_of(port.queue.kind, known_actuator.attributes(graph, port, keys), known_actuator.quantities)
 
 
 @pytest.mark.parametrize("rate_bps", [8, 10_000, 10**7, 8 * (2**32 - 1), 8 * 2**32, 400 * 10**9])
@@ -556,13 +556,13 @@ def test_a_request_for_the_marking_of_a_class_is_what_tc_packs(number: int) -> N
     request = request_of("port", of_class(graph, port, number, AGENT), known("marking").quantities)
     kind, options, is_nested = taken_apart(patched(request, [2000, 60_000, 500_000]))
     ((nest, inside),) = each_attribute(options)
-    wanted = Marking("red-instant", min_bytes=2000, max_bytes=60_000, probability_ppm=500_000)
-    told = {tc.CLASS_NUMBER: number.to_bytes(4, "little"), tc.CLASS_MARKING: tc.port_marking(wanted)}
-    assert (kind, nest, attributes(inside), is_nested) == ("port", tc.TCA_PORT_CLASS, told, True)
+    new_marking = Marking("red-instant", min_bytes=2000, max_bytes=60_000, probability_ppm=500_000)
+    class_options = {tc.CLASS_NUMBER: number.to_bytes(4, "little"), tc.CLASS_MARKING: tc.port_marking(new_marking)}
+    assert (kind, nest, attributes(inside), is_nested) == ("port", tc.TCA_PORT_CLASS, class_options, True)
     assert struct.unpack_from("=H", options, 2)[0] & NLA_F_NESTED
-    places = {(each["nest"], each["index"], each["attribute"]) for each in request.reads}
+    places = {(field["nest"], field["index"], field["attribute"]) for field in request.reads}
     assert places == {(tc.TCA_PORT_CLASS, number, tc.CLASS_MARKING)}
-    assert read_back(request, told, 3) == [2000, 60_000, 500_000]
+    assert read_back(request, class_options, 3) == [2000, 60_000, 500_000]
 
 
 def test_a_request_without_attributes() -> None:
@@ -571,8 +571,8 @@ def test_a_request_without_attributes() -> None:
     request = request_of("bfifo", bare, (Quantity("limit", "bytes", "x"),))
     kind, options, is_nested = taken_apart(patched(request, [123_456]))
     assert (kind, options, is_nested) == ("bfifo", struct.pack("=I", 123_456), False)
-    place = {"attribute": 0, "nest": 0, "index": 0, "offset": 0}
-    assert request.reads == [{"multiplier": 1, "divisor": 1, "value": 0, "width": 4} | place]
+    field = {"attribute": 0, "nest": 0, "index": 0, "offset": 0}
+    assert request.reads == [{"multiplier": 1, "divisor": 1, "value": 0, "width": 4} | field]
     assert tc._options(Queue(123_456))[1][4:] == options
 
 
@@ -586,7 +586,7 @@ def test_places_of_odd_attributes() -> None:
     request = request_of("red", odd, (Quantity("a", "ns", "x"), Quantity("b", "ns", "x")))
     _, options, _ = taken_apart(patched(request, [1000, 0x0201]))
     assert attributes(options) == {7: b"a\1\2de", 9: b"", 8: b"\0\0\xff" + (1500).to_bytes(8, "little")}
-    assert [(each["value"], each["attribute"], each["offset"], each["width"]) for each in request.reads] == [
+    assert [(field["value"], field["attribute"], field["offset"], field["width"]) for field in request.reads] == [
         *((1, 7, 1, 2), (0, 8, 3, 8), (1, 8, 2, 1))
     ]
 
@@ -598,36 +598,36 @@ def test_rows_find_their_requests_and_places() -> None:
     graph = star(STEP, SLOPE).limited(1514, LIMIT)
     rows = select("s1-eth2:marking,rate,s1-eth1:marking", graph, AGENT, "lab")
     listens = {"h1-eth0": ("172.16.0.1", 20130)}
-    table, fields, message = (each.records for each in actuation.tables_of(rows, graph, AGENT, listens))
+    table, fields, message = (part.records for part in actuation.tables_of(rows, graph, AGENT, listens))
     data = message["byte"].tobytes()
     assert table["actuator"].tolist() == [b"marking", b"rate", b"rate", b"marking"]
     assert table["qdisc"].tolist() == [b"red", b"tbf", b"tbf", b"red"] and table["row"].tolist() == [1, 2, 3, 0]
     assert table["n_values"].tolist() == [3, 1, 1, 3]
     assert table["control_port"].tolist() == [0, 20130, 0, 0]
     assert table["control_addr"].tolist() == [[0] * 4, [172, 16, 0, 1], [0] * 4, [0] * 4]
-    for row, each in zip(table, rows, strict=True):
-        request = request_for(each.actuator.name, each.port, graph)
+    for row, actuated in zip(table, rows, strict=True):
+        request = request_for(actuated.actuator.name, actuated.port, graph)
         assert data[row["request_start"] :][: row["request_len"]] == request.message
         assert fields_at(fields, row["writes_start"], row["n_writes"]) == request.writes
         assert fields_at(fields, row["reads_start"], row["n_reads"]) == request.reads
-        check_bounds(row, each)
+        check_bounds(row, actuated)
     assert len(data) == sum(table["request_len"]) and len(fields) == sum(table["n_writes"]) + sum(table["n_reads"])
 
 
 def fields_at(fields: Any, start: int, count: int) -> list[dict[str, int]]:
-    return [dict(zip(fields.dtype.names, each.item(), strict=True)) for each in fields[start : start + count]]
+    return [dict(zip(fields.dtype.names, field.item(), strict=True)) for field in fields[start : start + count]]
 
 
-def check_bounds(row: Any, each: ActuatedPort) -> None:
-    rest = [0] * (4 - len(each.bounds))
+def check_bounds(row: Any, actuated: ActuatedPort) -> None:
+    rest = [0] * (4 - len(actuated.bounds))
     for name in ("low", "high", "start"):
-        assert row[name].tolist() == [getattr(bounds, name) for bounds in each.bounds] + rest
+        assert row[name].tolist() == [getattr(bounds, name) for bounds in actuated.bounds] + rest
 
 
 def test_an_experiment_s_hosts_listen_for_commands() -> None:
-    table, *_ = (each.records for each in actuation.tables(made(POLICY, 'agent.control="network"')))
+    table, *_ = (part.records for part in actuation.tables(made(POLICY, 'agent.control="network"')))
     assert table["control_port"].all() and len(set(map(tuple, table["control_addr"].tolist()))) == 4
-    marks, *_ = (each.records for each in actuation.tables(made(POLICY, 'agent.actuators="marking"')))
+    marks, *_ = (part.records for part in actuation.tables(made(POLICY, 'agent.actuators="marking"')))
     assert not marks["control_port"].any() and not marks["control_addr"].any()
 
 
@@ -644,6 +644,6 @@ def test_an_experiment_s_hosts_listen_for_commands() -> None:
 )
 def test_places_that_cannot_be_are_one_line(attributes, words):
     quantities = (Quantity("kmin", "bytes", "low"), Quantity("kmax", "bytes", "high"))
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as refusal:
         request_of("red", attributes, quantities)
-    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert words in str(refusal.value) and "\n" not in str(refusal.value)

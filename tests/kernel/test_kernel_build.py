@@ -154,8 +154,8 @@ def test_a_build_keeps_what_a_compiler_needs_for_objects(root: Path) -> None:
     """The headers that kbuild's records name, the configuration, and the options without warnings and names."""
     built = make(root)
     folder = headers.unpacked(built.folder)
-    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert found == {headers.FLAGS, "include/y.h", "include/generated/autoconf.h"}
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert files == {headers.FLAGS, "include/y.h", "include/generated/autoconf.h"}
     assert json.loads((folder / headers.FLAGS).read_text()) == ["-Werror=implicit-int", "-O2"]
     assert built.manifest["headers_sha256"] == build.sha256_of(built.folder / headers.ARCHIVE)
     (built.folder / headers.ARCHIVE).unlink()
@@ -165,8 +165,8 @@ def test_a_build_keeps_what_a_compiler_needs_for_objects(root: Path) -> None:
 
 def test_a_quiet_build_is_one_line(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make(root)
-    told = capsys.readouterr().err
-    assert "is built now" in told and told.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert "is built now" in stderr and stderr.count("\n") == 1
     make(root)
     assert capsys.readouterr().err == ""
 
@@ -207,20 +207,20 @@ def test_the_build_sees_no_clock_user_or_flags(root: Path, monkeypatch: pytest.M
     monkeypatch.setenv("MAKEFLAGS", "-k")
     monkeypatch.setenv("ARCH", "arm64")
     make(root)
-    seen = dict(line.split("=", 1) for line in (root / "environment").read_text().splitlines())
-    assert not {"CFLAGS", "MAKEFLAGS", "ARCH", "USER"} & set(seen)
-    assert seen["KBUILD_BUILD_TIMESTAMP"].endswith("2020")
-    assert (seen["KBUILD_BUILD_USER"], seen["KBUILD_BUILD_HOST"], seen["KBUILD_BUILD_VERSION"]) == ("dcgym", "lab", "1")
+    env = dict(line.split("=", 1) for line in (root / "environment").read_text().splitlines())
+    assert not {"CFLAGS", "MAKEFLAGS", "ARCH", "USER"} & set(env)
+    assert env["KBUILD_BUILD_TIMESTAMP"].endswith("2020")
+    assert (env["KBUILD_BUILD_USER"], env["KBUILD_BUILD_HOST"], env["KBUILD_BUILD_VERSION"]) == ("dcgym", "lab", "1")
 
 
 def test_the_key_is_of_source_config_patches_and_drivers(root: Path) -> None:
     chosen = source.tested()
     parts = parts_of(root)
-    seen = [parts.key(chosen)]
-    assert parts.key(chosen) == seen[0]
-    assert parts.copy_to(root / "copy").key(chosen) == seen[0]
+    keys = [parts.key(chosen)]
+    assert parts.key(chosen) == keys[0]
+    assert parts.copy_to(root / "copy").key(chosen) == keys[0]
     (root / "patches/README").write_text("no patch")
-    assert parts.key(chosen) == seen[0]
+    assert parts.key(chosen) == keys[0]
     for name, more in (
         ("lab.config", "# CONFIG_TTY is not set\n"),
         ("patches/0001-drivers-lab.patch", PATCH.replace("Kconfig", "Makefile")),
@@ -228,11 +228,11 @@ def test_the_key_is_of_source_config_patches_and_drivers(root: Path) -> None:
         ("drivers/lab.h", "int more;\n"),
     ):
         (root / name).write_text((root / name).read_text() + more)
-        seen.append(parts.key(chosen))
+        keys.append(parts.key(chosen))
     (root / "drivers/cable.c").rename(root / "drivers/wire.c")
-    seen.append(parts.key(chosen))
-    seen.append(parts.key(source.Source("other", chosen.version, True)))
-    assert len(set(seen)) == len(seen)
+    keys.append(parts.key(chosen))
+    keys.append(parts.key(source.Source("other", chosen.version, True)))
+    assert len(set(keys)) == len(keys)
 
 
 def test_damage_is_noticed_and_repaired(root: Path) -> None:
@@ -280,7 +280,7 @@ def test_an_option_that_is_not_honoured_is_named(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "got", "wrong"),
+    ("fragment", "config", "wrong"),
     [
         ("CONFIG_A=y\n", "CONFIG_A=y\n", []),
         ("CONFIG_A=y\n", "", ["CONFIG_A should be y, is n"]),
@@ -292,8 +292,8 @@ def test_an_option_that_is_not_honoured_is_named(root: Path) -> None:
         ("# a word on CONFIG_A\n", "", []),
     ],
 )
-def test_config_differences(asked: str, got: str, wrong: list[str]) -> None:
-    assert build.config_differences(asked, got) == wrong
+def test_config_differences(fragment: str, config: str, wrong: list[str]) -> None:
+    assert build.config_differences(fragment, config) == wrong
 
 
 def test_a_failed_compile_keeps_its_log(root: Path) -> None:
@@ -355,7 +355,7 @@ def test_partials_of_the_living_stay(tmp_path: Path) -> None:
     for name in ("mine", "living", "dead"):
         (tmp_path / f"{name}{cache.PARTIAL}1").mkdir()
     with cache.locked(tmp_path / "mine.lock"), cache.locked(tmp_path / "living.lock"):
-        cache.remove_partials(tmp_path, own="mine")
+        cache.remove_partials(tmp_path, key="mine")
         assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == [f"living{cache.PARTIAL}1"]
 
 
@@ -373,11 +373,11 @@ def test_parts_that_change_are_not_built_under_the_old_key(root: Path, monkeypat
 
 def test_a_stand_in_is_remembered(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When no suite has a tested version any more, the stand-in is built once, and later found without asking apt."""
-    asked = []
+    versions = []
 
-    def find(wanted: source.Source, apt: object) -> object:
-        asked.append(wanted.version)
-        if wanted.tested:
+    def find(kernel_source: source.Source, apt: object) -> object:
+        versions.append(kernel_source.version)
+        if kernel_source.tested:
             raise source.NotOnOffer("gone", [Offer("linux-source-7.2", "7.2.99-1", "1" * 64)])
         return "offer"
 
@@ -396,9 +396,9 @@ def test_a_stand_in_is_remembered(root: Path, monkeypatch: pytest.MonkeyPatch) -
                 notes.append(line)
 
     first = build.ensure(Notes(), parts=parts_of(root))
-    assert first.version == "7.2.99" and asked == ["7.2.12", "7.2.99"]
+    assert first.version == "7.2.99" and versions == ["7.2.12", "7.2.99"]
     assert build.ensure(Notes(), parts=parts_of(root)) == first
-    assert asked == ["7.2.12", "7.2.99"]
+    assert versions == ["7.2.12", "7.2.99"]
     assert len(notes) == 2 and notes[0] == notes[1]
     assert "7.2.99 stands in for it, untested" in notes[0]
     with pytest.raises(source.NotOnOffer):
@@ -426,8 +426,8 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_closed_folder_is_found(tmp_path: Path) -> None:
     (tmp_path / "closed/inner").mkdir(parents=True)
     (tmp_path / "closed").chmod(0o700)
-    found = cache.blocked_folder(tmp_path / "closed/inner")
-    assert found is not None and (found == tmp_path / "closed" or tmp_path.is_relative_to(found))
+    folder = cache.blocked_folder(tmp_path / "closed/inner")
+    assert folder is not None and (folder == tmp_path / "closed" or tmp_path.is_relative_to(folder))
 
 
 def command(*words: str) -> int:
@@ -464,9 +464,9 @@ def test_the_lab_kernel_builds_and_is_reproducible(monkeypatch: pytest.MonkeyPat
     """From the distribution, in two folders: the same bytes. They lie in the checkout: /tmp may be too small."""
     room = Path(__file__).parents[2] / "build"
     room.mkdir(exist_ok=True)
-    made = []
+    builds = []
     for _ in range(2):
         with tempfile.TemporaryDirectory(dir=room) as cache_dir:
             monkeypatch.setenv("DCGYM_CACHE", cache_dir)
-            made.append(build.ensure(Quiet()))
-    assert made[0].manifest["linux_sha256"] == made[1].manifest["linux_sha256"]
+            builds.append(build.ensure(Quiet()))
+    assert builds[0].manifest["linux_sha256"] == builds[1].manifest["linux_sha256"]

@@ -41,11 +41,11 @@ def tree(path: Path, *names: str) -> Path:
 
 def test_files_get_the_compilers_version_and_go_beside_their_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile, "compiler_version", lambda: b"new!")
-    place = tree(tmp_path / "tree", "tcp")
+    folder = tree(tmp_path / "tree", "tcp")
     packed = archive(tmp_path / "p.tar.xz", tcp=b"adcgold!counts", gone=b"adcgold!counts")
-    assert profile.place(place, packed) == "used"
-    assert (place / "net/tcp.gcda").read_bytes() == b"adcgnew!counts"
-    assert not (place / "net/gone.gcda").exists(), "this kernel has no such source"
+    assert profile.place(folder, packed) == "used"
+    assert (folder / "net/tcp.gcda").read_bytes() == b"adcgnew!counts"
+    assert not (folder / "net/gone.gcda").exists(), "this kernel has no such source"
 
 
 def test_a_file_that_is_no_profile_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,39 +54,39 @@ def test_a_file_that_is_no_profile_is_one_line(tmp_path: Path, monkeypatch: pyte
         profile.place(tree(tmp_path / "tree", "tcp"), archive(tmp_path / "p.tar.xz", tcp=b"something else"))
 
 
-@pytest.mark.parametrize(("says", "known"), [("11", False), ("9.3", False), ("12", True), ("14", True)])
-def test_a_gcc_with_another_format_uses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, known: bool) -> None:
+@pytest.mark.parametrize(("version", "known"), [("11", False), ("9.3", False), ("12", True), ("14", True)])
+def test_a_gcc_with_another_format_uses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, known: bool) -> None:
     real = shutil.which("gcc")
-    (tmp_path / "gcc").write_text(f'#!/bin/sh\ncase "$1" in -dumpversion) echo {says} ;; *) exec {real} "$@" ;; esac\n')
+    (tmp_path / "gcc").write_text(f'#!/bin/sh\ncase "$1" in -dumpversion) echo {version} ;; *) exec {real} "$@" ;; esac\n')
     (tmp_path / "gcc").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert (profile.compiler_version() is not None) == known
     if not known:
-        said = profile.place(tree(tmp_path / "tree", "tcp"), archive(tmp_path / "p.tar.xz", tcp=b"adcgold!counts"))
-        assert said == "not used: it needs gcc 12 or newer" and not (tmp_path / "tree/net/tcp.gcda").exists()
+        outcome = profile.place(tree(tmp_path / "tree", "tcp"), archive(tmp_path / "p.tar.xz", tcp=b"adcgold!counts"))
+        assert outcome == "not used: it needs gcc 12 or newer" and not (tmp_path / "tree/net/tcp.gcda").exists()
 
 
 def test_gcc_takes_a_file_with_its_version(tmp_path: Path) -> None:
     """gcc warns of a profile that it does not take; of one that went through an archive with another version it does not."""
     if profile.compiler_version() is None:
         pytest.skip("gcc is too old for profiles")
-    place = tree(tmp_path / "tree")
-    (place / "net/a.c").write_text(SOURCE)
+    folder = tree(tmp_path / "tree")
+    (folder / "net/a.c").write_text(SOURCE)
     flags = ["gcc", "-O2", "-c", "net/a.c", "-o", "net/a.o"]
-    subprocess.run([*flags, "-fprofile-arcs", "-fprofile-values"], cwd=place, check=True)
-    subprocess.run(["gcc", "-fprofile-arcs", "net/a.o", "-o", "a"], cwd=place, check=True)
-    subprocess.run([place / "a"], cwd=place, check=True)
-    recorded = (place / "net/a.gcda").read_bytes()
+    subprocess.run([*flags, "-fprofile-arcs", "-fprofile-values"], cwd=folder, check=True)
+    subprocess.run(["gcc", "-fprofile-arcs", "net/a.o", "-o", "a"], cwd=folder, check=True)
+    subprocess.run([folder / "a"], cwd=folder, check=True)
+    recorded = (folder / "net/a.gcda").read_bytes()
     other = recorded[:4] + b"*00A" + recorded[8:]
     use = [*flags, "-fprofile-use", "-Wmissing-profile", "-Wcoverage-mismatch"]
 
-    def said() -> str:
-        return subprocess.run(use, cwd=place, check=True, capture_output=True, text=True).stderr
+    def stderr() -> str:
+        return subprocess.run(use, cwd=folder, check=True, capture_output=True, text=True).stderr
 
-    (place / "net/a.gcda").write_bytes(other)
-    assert "version" in said()
-    assert profile.place(place, archive(tmp_path / "p.tar.xz", a=other)) == "used"
-    assert said() == ""
+    (folder / "net/a.gcda").write_bytes(other)
+    assert "version" in stderr()
+    assert profile.place(folder, archive(tmp_path / "p.tar.xz", a=other)) == "used"
+    assert stderr() == ""
 
 
 def test_the_archive_has_the_objects_of_the_data_path() -> None:

@@ -34,11 +34,11 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tree
 
 
-def check(found: selftests.Selftests) -> None:
-    assert [path.name for path in sorted(found.scripts.iterdir())] == ["a.pkt", "defaults.sh"]
-    assert (found.scripts / "defaults.sh").stat().st_mode & 0o777 == 0o755
-    assert (found.scripts / "a.pkt").stat().st_mode & 0o777 == 0o644
-    assert "tcp_info" in found.tcp_header.read_text() and not (found.folder / "net").exists()
+def check(suite: selftests.Selftests) -> None:
+    assert [path.name for path in sorted(suite.scripts.iterdir())] == ["a.pkt", "defaults.sh"]
+    assert (suite.scripts / "defaults.sh").stat().st_mode & 0o777 == 0o755
+    assert (suite.scripts / "a.pkt").stat().st_mode & 0o777 == 0o644
+    assert "tcp_info" in suite.tcp_header.read_text() and not (suite.folder / "net").exists()
 
 
 def test_a_build_keeps_the_tests_of_its_source(tree: Path) -> None:

@@ -119,32 +119,32 @@ def test_names_and_versions(version: str, package: str, upstream: str) -> None:
 def test_any_listed_package_will_do(fake: Path) -> None:
     listed = source.tested().packages[0]
     offer(fake, "7.2.99-1", listed.version)
-    found = source.find(source.tested(), source.open_apt(fake.parent / "cache"))
-    assert found == Offer("linux-source-7.2", listed.version, listed.sha256)
+    chosen = source.find(source.tested(), source.open_apt(fake.parent / "cache"))
+    assert chosen == Offer("linux-source-7.2", listed.version, listed.sha256)
 
 
 def test_the_newest_point_release_stands_in(fake: Path) -> None:
     offer(fake, "7.2.9-1", "7.2.103-1~bpo13+1", "7.2.103-1", "7.2.11-1")
-    wanted = source.Source("debian 7.2.0", "7.2.0", True, "linux-source-7.2", (Package("7.2.0-1", "sid", "0" * 64),))
+    original = source.Source("debian 7.2.0", "7.2.0", True, "linux-source-7.2", (Package("7.2.0-1", "sid", "0" * 64),))
     private = source.open_apt(fake.parent / "cache")
     with pytest.raises(NotOnOffer, match=r"7\.2\.0-1 is not on offer: looked in sid, .*found 7\.2\.103-1") as refused:
-        source.find(wanted, private)
-    found = source.stand_in(refused.value, wanted)
-    assert found.version == "7.2.103" and not found.tested
-    assert found.warning.startswith("WARNING: kernel 7.2.0 is on offer nowhere any more; 7.2.103 stands in")
-    assert found.identity == f"package {SHA}"
-    assert source.find(found, private).version == "7.2.103-1"
+        source.find(original, private)
+    stand_in = source.stand_in(refused.value, original)
+    assert stand_in.version == "7.2.103" and not stand_in.tested
+    assert stand_in.warning.startswith("WARNING: kernel 7.2.0 is on offer nowhere any more; 7.2.103 stands in")
+    assert stand_in.identity == f"package {SHA}"
+    assert source.find(stand_in, private).version == "7.2.103-1"
 
 
 def test_another_tested_version_stands_in_first(fake: Path) -> None:
     version, packages = next(reversed(source.catalogue().tested.items()))
     offer(fake, "7.2.103-1", packages[0].version)
-    wanted = source.Source("debian 7.2.0", "7.2.0", True, "linux-source-7.2", (Package("7.2.0-1", "sid", "0" * 64),))
+    original = source.Source("debian 7.2.0", "7.2.0", True, "linux-source-7.2", (Package("7.2.0-1", "sid", "0" * 64),))
     with pytest.raises(NotOnOffer) as refused:
-        source.find(wanted, source.open_apt(fake.parent / "cache"))
-    found = source.stand_in(refused.value, wanted)
-    assert (found.version, found.tested, found.identity) == (version, True, source.tested(version).identity)
-    assert f"{version}, tested too, stands in for it" in found.warning
+        source.find(original, source.open_apt(fake.parent / "cache"))
+    stand_in = source.stand_in(refused.value, original)
+    assert (stand_in.version, stand_in.tested, stand_in.identity) == (version, True, source.tested(version).identity)
+    assert f"{version}, tested too, stands in for it" in stand_in.warning
 
 
 def test_nothing_on_offer_says_what_was_looked_for(fake: Path) -> None:
@@ -185,9 +185,9 @@ def test_untested_versions_are_found_by_any_name(fake: Path) -> None:
     offer(fake, "7.3.1-1", "7.3~rc4-1~exp1", package="linux-source-7.3")
     private = source.open_apt(fake.parent / "cache")
     for name in ("7.3.1-1", "7.3.1", "7.3"):
-        found = source.offered(name, private)
-        assert (found.version, found.tested) == ("7.3.1", False)
-        assert found.warning.startswith("WARNING: kernel 7.3.1 is untested")
+        kernel_source = source.offered(name, private)
+        assert (kernel_source.version, kernel_source.tested) == ("7.3.1", False)
+        assert kernel_source.warning.startswith("WARNING: kernel 7.3.1 is untested")
     with pytest.raises(KernelError, match=r"linux-source-7\.3 7\.3\.2 is not on offer: .*found 7\.3\.1-1, 7\.3~rc4"):
         source.offered("7.3.2", private)
     with pytest.raises(UsageError, match="not a kernel version"):
@@ -271,9 +271,9 @@ def test_a_tree_is_its_content(tmp_path: Path) -> None:
 
 
 def test_a_tested_version_of_the_users_needs_no_warning(tmp_path: Path) -> None:
-    found = source.named(tree(tmp_path / "tree", "7 2 12"), Quiet())
-    assert found.tested and not found.warning
-    assert found.identity != source.tested().identity
+    kernel_source = source.named(tree(tmp_path / "tree", "7 2 12"), Quiet())
+    assert kernel_source.tested and not kernel_source.warning
+    assert kernel_source.identity != source.tested().identity
 
 
 def test_a_dirty_tree_is_refused(tmp_path: Path) -> None:
@@ -287,9 +287,9 @@ def test_tarballs(tmp_path: Path) -> None:
     path = tarball(
         tmp_path / "x.tar.xz", {"linux-7.3/arch/Makefile": "no", "linux-7.3/Makefile": makefile, "linux-7.3/a/b.c": "b"}
     )
-    found = source.named(path, Quiet())
-    assert found.version == "7.3.0-rc1"
-    assert found.identity == f"file {hashlib.sha256(path.read_bytes()).hexdigest()}"
+    kernel_source = source.named(path, Quiet())
+    assert kernel_source.version == "7.3.0-rc1"
+    assert kernel_source.identity == f"file {hashlib.sha256(path.read_bytes()).hexdigest()}"
     source.unpack(path, tmp_path / "tree")
     assert (tmp_path / "tree/a/b.c").read_text() == "b"
 
@@ -298,8 +298,8 @@ def test_a_listed_package_of_the_users_is_the_tested_source(tmp_path: Path, monk
     known = Catalogue("7.2.12", ("7.2",), ("sid",), (), {"7.2.12": (Package("7.2.12-1", "sid", SHA),)})
     monkeypatch.setattr(source, "catalogue", lambda: known)
     (tmp_path / "x.deb").write_bytes(DEB)
-    found = source.named(tmp_path / "x.deb", Quiet())
-    assert found.tested and found.identity == source.tested().identity
+    kernel_source = source.named(tmp_path / "x.deb", Quiet())
+    assert kernel_source.tested and kernel_source.identity == source.tested().identity
 
 
 @pytest.mark.parametrize("content", [b"no archive at all", DEB, b""])

@@ -47,8 +47,8 @@ def content(name: str) -> Path:
     if name.endswith("ld-linux-x86-64.so.2"):
         return LOADER
     if name.endswith("libc.so.6"):
-        done = subprocess.run([LOADER, "--list", TRUE], capture_output=True, text=True, check=True)
-        return Path(re.search(r"libc\.so\.6 => (\S+)", done.stdout)[1])
+        process = subprocess.run([LOADER, "--list", TRUE], capture_output=True, text=True, check=True)
+        return Path(re.search(r"libc\.so\.6 => (\S+)", process.stdout)[1])
     return TRUE
 
 
@@ -104,19 +104,19 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_it_is_unpacked_once_and_then_found(fake: Path) -> None:
     first = openvswitch.ensure(Quiet())
-    wanted = ["openvswitch-switch", "openvswitch-common", "mininet", "libloader1", "libneeded1", "libunused1"]
-    assert FakeApt.asked == wanted
+    packages = ["openvswitch-switch", "openvswitch-common", "mininet", "libloader1", "libneeded1", "libunused1"]
+    assert FakeApt.asked == packages
     assert sorted(path.name for path in (first.folder / "lib").iterdir()) == ["ld-linux-x86-64.so.2", "libc.so.6"]
     assert (first.python / "mininet" / "net.py").is_file() and not (first.python / "mininet" / "examples").exists()
     assert (first.folder / openvswitch.SCHEMA).is_file()
-    used = {*wanted} - {"libunused1"}
+    used = {*packages} - {"libunused1"}
     manifest = json.loads((first.folder / "manifest.json").read_text())
     assert {path.name for path in (first.folder / "doc").iterdir()} == used == {*manifest["packages"], *manifest["libraries"]}
     assert first.version == "1:3.1.0-2"
     assert first.fingerprint.startswith("ovs-1:3.1.0-2-")
     assert ":" not in str(first.folder)
     assert openvswitch.ensure(Quiet()) == first
-    assert FakeApt.asked == wanted
+    assert FakeApt.asked == packages
     assert not list((fake / "openvswitch").glob("*.partial-*"))
 
 
@@ -136,10 +136,10 @@ def test_others_can_read_it_whatever_the_umask(fake: Path, monkeypatch: pytest.M
     key, before = openvswitch._key, os.umask(0o022)
     monkeypatch.setattr(openvswitch, "_key", lambda offers: (os.umask(0o077), key(offers))[1])  # the fake's dpkg-deb takes none
     try:
-        found = openvswitch.ensure(Quiet())
+        ovs = openvswitch.ensure(Quiet())
     finally:
         os.umask(before)
-    assert (found.folder / "manifest.json").stat().st_mode & 0o004
+    assert (ovs.folder / "manifest.json").stat().st_mode & 0o004
 
 
 def test_libraries_do_not_change_the_fingerprint(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,5 +202,5 @@ def test_the_distributions_open_vswitch_runs(tmp_path: Path, monkeypatch: pytest
     ovs = openvswitch.ensure(Quiet())
     for program in openvswitch.PROGRAMS:
         if program != "mnexec":
-            done = subprocess.run([*ovs.argv(program), "--version"], capture_output=True, text=True, check=True)
-            assert "Open vSwitch" in done.stdout
+            process = subprocess.run([*ovs.argv(program), "--version"], capture_output=True, text=True, check=True)
+            assert "Open vSwitch" in process.stdout

@@ -23,35 +23,35 @@ HOSTS = ["h1", "h2", "h3", "h4"]
 @pytest.fixture
 def busy():
     """h1 -> h3 is under way, h2 -> h4 waits; queues at h1, at the middle and towards h4."""
-    made, info = scene()
+    lab_scene, info = scene()
     queues = {"h1-eth0": 40_000, "s1-eth3": 100_000, "s2-eth3": 200_000, "s1-eth1": 10_000}
     one = {"status": RUNNING, "start_ns": 0, "received_bytes": 12_000, "srtt_us": 7704, "cwnd_packets": 10}
     before = flows(one | {"received_bytes": 2_000}, {})
-    return made, frame(info, cells=cells(backlog_bytes=queues), flows=flows(one, {}), flows_before=before)
+    return lab_scene, frame(info, cells=cells(backlog_bytes=queues), flows=flows(one, {}), flows_before=before)
 
 
 def test_an_agent_sees_its_egress_its_flows_and_the_largest_on_its_paths(busy):
-    made, now = busy
-    observer = HostObserver(made, "backlog,srtt", 1, "path")
+    lab_scene, now = busy
+    observer = HostObserver(lab_scene, "backlog,srtt", 1, "path")
     assert observer.names == ("own/backlog", "path/backlog", "own/srtt") and observer.space.shape == (3,)
-    seen = observer.observe(now)
-    assert seen[0] == pytest.approx([0.1, 0.25, 1.0])
-    assert not seen[1:].any(), "h2's flow waits; h3 and h4 send nothing"
-    own = HostObserver(made, "backlog,srtt", 1, "own")
-    assert own.names == ("own/backlog", "own/srtt") and own.observe(now)[0] == pytest.approx([0.1, 1.0])
+    observations = observer.observe(now)
+    assert observations[0] == pytest.approx([0.1, 0.25, 1.0])
+    assert not observations[1:].any(), "h2's flow waits; h3 and h4 send nothing"
+    own_observer = HostObserver(lab_scene, "backlog,srtt", 1, "own")
+    assert own_observer.names == ("own/backlog", "own/srtt") and own_observer.observe(now)[0] == pytest.approx([0.1, 1.0])
 
 
 def test_rows_of_ports_choose_own_or_path(busy):
-    made, now = busy
-    observer = HostObserver(made, "host:backlog,switch:backlog_change", 1, "path")
+    lab_scene, now = busy
+    observer = HostObserver(lab_scene, "host:backlog,switch:backlog_change", 1, "path")
     assert observer.names == ("own/backlog", "path/backlog_change")
-    named = HostObserver(made, "s2-*:backlog,enforced", 1, "path")
+    named = HostObserver(lab_scene, "s2-*:backlog,enforced", 1, "path")
     assert named.names == ("path/backlog", "own/enforced") and named.observe(now)[0].tolist() == [0, 1]
 
 
 def test_history_stacks_frames_of_each_host(busy):
-    made, now = busy
-    observer = HostObserver(made, "host:backlog", 2, "own")
+    lab_scene, now = busy
+    observer = HostObserver(lab_scene, "host:backlog", 2, "own")
     assert observer.names == ("own/backlog@-1", "own/backlog")
     first = frame(now.info, step=0)
     assert observer.observe(first).tolist() == [[0, 0]] * 4
@@ -60,9 +60,9 @@ def test_history_stacks_frames_of_each_host(busy):
 
 
 def test_own_rewards_are_those_of_a_network_without_the_others(busy):
-    made, now = busy
+    lab_scene, now = busy
     now.wanted_bps[:] = [5e6, 1e7, 1e7, 1e7]
-    views = [View.of(made, now.info, made.host_row[[place]]) for place in range(4)]
+    views = [View.of(lab_scene, now.info, lab_scene.host_row[[index]]) for index in range(4)]
     rewards = {}
     for text in ("thesis", "action", "goodput", "-queueing_delay"):
         mix = WeightedReward.of(text)
@@ -76,16 +76,16 @@ def test_own_rewards_are_those_of_a_network_without_the_others(busy):
 
 
 def test_wrong_arguments_are_one_line():
-    made, _ = scene()
-    for broken, told in (
-        (lambda: HostObserver(made, "thesis", 1, "own"), 'see = "path"'),
-        (lambda: HostObserver(made, "s1-*:backlog,s2-*:backlog", 1, "path"), "path/backlog twice"),
-        (lambda: HostObserver(made, "backlog", 1, "paths"), "did you mean path"),
+    lab_scene, _ = scene()
+    for broken, message in (
+        (lambda: HostObserver(lab_scene, "thesis", 1, "own"), 'see = "path"'),
+        (lambda: HostObserver(lab_scene, "s1-*:backlog,s2-*:backlog", 1, "path"), "path/backlog twice"),
+        (lambda: HostObserver(lab_scene, "backlog", 1, "paths"), "did you mean path"),
         (lambda: Agents(SPEC, reward="mine"), "'mine' is unknown"),
     ):
-        with pytest.raises(AgentError, match=told) as found:
+        with pytest.raises(AgentError, match=message) as refusal:
             broken()
-        assert "\n" not in str(found.value)
+        assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_a_missing_library_is_one_line(monkeypatch, module, library):
     monkeypatch.setitem(sys.modules, library, None)
     for name in [name for name in sys.modules if name == module or name.startswith(library + ".")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(MachineError, match=f"{library}.*pip install") as found:
+    with pytest.raises(MachineError, match=f"{library}.*pip install") as refusal:
         __import__(module)
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.lab
@@ -121,15 +121,15 @@ def test_the_agents_are_those_of_the_central_environment(tmp_path):
 
     short = ["time.duration=50ms", "agent.observe=host:backlog,host:utilization,srtt,enforced"]
     central, env = DataCenterEnv(SPEC, short, folder=tmp_path), DataCenterParallelEnv(SPEC, short, see="own", folder=tmp_path)
-    seen, _ = env.reset(seed=3)
+    observations, _ = env.reset(seed=3)
     expected, _ = central.reset(seed=3)
     rng = np.random.default_rng(1)
     for step in range(1, 51):
         expected = np.stack(list(central.unflatten(expected).values()), axis=1)
-        assert np.array_equal(np.stack([seen[name] for name in HOSTS]), expected)
+        assert np.array_equal(np.stack([observations[name] for name in HOSTS]), expected)
         action = rng.uniform(-1, 1, 4).astype(np.float32)
         expected, reward, _, truncated, info = central.step(action)
-        seen, rewards, terminated, ends, infos = env.step({name: action[[place]] for place, name in enumerate(HOSTS)})
+        observations, rewards, terminated, ends, infos = env.step({name: action[[index]] for index, name in enumerate(HOSTS)})
         assert rewards == dict.fromkeys(HOSTS, reward) and all(infos[name]["network"] == info for name in HOSTS)
         assert terminated == dict.fromkeys(HOSTS, False) and ends == dict.fromkeys(HOSTS, truncated)
         assert truncated == (step == 50)
@@ -149,13 +149,13 @@ def test_what_an_agent_may_not_do_is_one_line(tmp_path):
     with pytest.raises(AgentError, match="reset first"):
         env.step(go)
     env.reset(seed=1)
-    for actions, told in (
+    for actions, message in (
         ({name: go[name] for name in HOSTS[:3]}, "h4 has none"),
         (go | {"h9": go["h1"]}, "'h9' is not an agent"),
         (go | {"h2": np.ones(2)}, "the action of h2 has shape"),
         ({}, "h1 has none"),
     ):
-        with pytest.raises(AgentError, match=told):
+        with pytest.raises(AgentError, match=message):
             env.step(actions)
     env.step(go)
     env.close()

@@ -52,21 +52,21 @@ def test_records_have_the_layout_of_c() -> None:
 def test_constants_are_those_of_c() -> None:
     assert numbers(C, "STEPS_VERSION", "MASK_WORDS") == [native.VERSION, native.MASK_WORDS]
     for prefix, names in (("LAB", LabState), ("ELEMENT", Element), ("STEPS", Flags)):
-        assert numbers(C, *(f"{prefix}_{each.name}" for each in names)) == [int(each) for each in names]
-    known = [each for each in RewardKind if each]
-    assert numbers(C, *(f"REWARD_{each.name}" for each in known)) == [int(each) for each in known]
+        assert numbers(C, *(f"{prefix}_{member.name}" for member in names)) == [int(member) for member in names]
+    known = [member for member in RewardKind if member]
+    assert numbers(C, *(f"REWARD_{member.name}" for member in known)) == [int(member) for member in known]
 
 
 def test_a_library_that_is_missing_or_old_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     with monkeypatch.context() as old:
         old.setattr(native, "VERSION", native.VERSION + 1)
-        with pytest.raises(MachineError, match=r"libsteps\.so: version 0x.* is not 0x.*; run `make programs`") as found:
+        with pytest.raises(MachineError, match=r"libsteps\.so: version 0x.* is not 0x.*; run `make programs`") as refusal:
             native.Library()
-        assert "\n" not in str(found.value)
+        assert "\n" not in str(refusal.value)
     monkeypatch.setattr(native, "LIBRARY", tmp_path / "libsteps.so")
-    with pytest.raises(MachineError, match=r"libsteps\.so: .*No such file.*; run `make programs`") as found:
+    with pytest.raises(MachineError, match=r"libsteps\.so: .*No such file.*; run `make programs`") as refusal:
         native.Library()
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(refusal.value)
 
 
 class OneLab:
@@ -82,7 +82,7 @@ class OneLab:
         self.seen = np.zeros(self.observer.space.shape, np.float32)
         self.parts, self.reward = np.zeros(len(self.network.kinds)), np.zeros(1)
         self.at_work = np.zeros(len(self.info), bool)
-        info, kept = self.info, self.recording
+        info, recording = self.info, self.recording
         self.arrays: dict[str, Any] = {
             "base_rtt_ns": info.base_rtt_ns.astype(float),
             "payload_share": info.payload_share.astype(float),
@@ -91,8 +91,8 @@ class OneLab:
             "path_row": info.switch_rows.astype(np.int64),
             "path_flow": info.switch_flows.astype(np.int64),
             "scratch": np.zeros(3 * max(len(info), len(self.scene.ports))),
-            **{name: getattr(kept, name) for name in ("cells", "t_ns", "numbers", "wanted", "enforced")},
-            **{"recorded": kept.flows, "in_force": kept.in_force_bps, "network": self.network.record},
+            **{name: getattr(recording, name) for name in ("cells", "t_ns", "numbers", "wanted", "enforced")},
+            **{"recorded": recording.flows, "in_force": recording.in_force_bps, "network": self.network.record},
             **{"seen": self.seen, "rewards": self.parts, "reward": self.reward, "at_work": self.at_work},
         }
         self.record = np.zeros(1, LAB)
@@ -112,35 +112,35 @@ class OneLab:
     def add(self, frame: Frame) -> Frame:
         """Records a step and measures it. Returns the frame as it was recorded."""
         slot = int(self.record["slot"][0]) + 1
-        kept = self.recording
-        kept.cells[slot], kept.class_cells[slot], kept.flows[slot] = frame.cells, frame.class_cells, frame.flows
-        kept.t_ns[slot], kept.numbers[slot] = kept.t_ns[slot - 1] + frame.elapsed_ns, slot
-        kept.wanted[slot], kept.enforced[slot], kept.in_force_bps[slot] = frame.wanted, frame.enforced, frame.in_force_bps
+        log = self.recording
+        log.cells[slot], log.class_cells[slot], log.flows[slot] = frame.cells, frame.class_cells, frame.flows
+        log.t_ns[slot], log.numbers[slot] = log.t_ns[slot - 1] + frame.elapsed_ns, slot
+        log.wanted[slot], log.enforced[slot], log.in_force_bps[slot] = frame.wanted, frame.enforced, frame.in_force_bps
         self.record["slot"] = slot
         self._measure()
-        return kept.frame(slot)
+        return log.frame(slot)
 
 
 def frames_of(*overrides: str) -> list[Frame]:
     """Returns random frames of one episode: counters grow, as they do in a network."""
-    found, info = scene(*overrides)
+    lab_scene, info = scene(*overrides)
     rng = np.random.default_rng(7)
-    made = [random_frame(found, info, rng, step) for step in range(20)]
-    for before, now in pairwise(made):
+    frames = [random_frame(lab_scene, info, rng, step) for step in range(20)]
+    for before, now in pairwise(frames):
         now.cells[:, 2:7] = before.cells[:, 2:7] + now.cells[:, 2:7] % 2**20
         now.class_cells[:, 2:7] = before.class_cells[:, 2:7] + now.class_cells[:, 2:7] % 2**20
         for name in ("received_bytes", "acked_bytes", "retransmits"):
             now.flows[name] = before.flows[name] + now.flows[name] % 2**20
-    return made
+    return frames
 
 
 @pytest.mark.parametrize("overrides", SCENES, ids=lambda each: " ".join(each) or "pairs")
 @pytest.mark.parametrize("history", [1, 3])
 def test_observations_are_those_of_python(overrides: tuple[str, ...], history: int) -> None:
-    found, _ = scene(*overrides)
+    lab_scene, _ = scene(*overrides)
     names = PRESETS["full"].split(",")
-    settings = list(dict.fromkeys(quantity.name for each in found.actuated for quantity in each.actuator.quantities))
-    classes = [f"class:{each.name}" for each in observation.features() if each.classes and found.classes.names]
+    settings = list(dict.fromkeys(quantity.name for actuated in lab_scene.actuated for quantity in actuated.actuator.quantities))
+    classes = [f"class:{feature.name}" for feature in observation.features() if feature.classes and lab_scene.classes.names]
     observe = ",".join([*names, "paused", *classes, *(name for name in settings if name != "rate")])
     first, *others = frames_of(*overrides)
     lab = OneLab(observe, history, "action", first, *overrides)
@@ -153,17 +153,17 @@ def test_observations_are_those_of_python(overrides: tuple[str, ...], history: i
 @pytest.mark.parametrize("overrides", SCENES, ids=lambda each: " ".join(each) or "pairs")
 @pytest.mark.parametrize("name", sorted(REWARDS))
 def test_rewards_are_those_of_python(overrides: tuple[str, ...], name: str) -> None:
-    cost = next(each.cost for each in rewards() if each.name == name)
+    cost = next(reward.cost for reward in rewards() if reward.name == name)
     first, *others = frames_of(*overrides)
     lab = OneLab("backlog", 1, f"{'-0.3' if cost else '0.7'}*{name} + 0.25*action", first, *overrides)
     for number, frame in enumerate(others):
         if number % 3 == 1:  # all flows have round trips
             frame = replace(frame, flows=frame.flows.copy())
             frame.flows["srtt_us"] += 1
-        kept = lab.add(frame)
-        assert lab.mix(kept, lab.scene, lab.scene.share(kept.in_force_bps)) == lab.reward[0]
-        assert np.array_equal(kept.at_work, lab.at_work)
-        status = kept.flows["status"]
+        recorded_frame = lab.add(frame)
+        assert lab.mix(recorded_frame, lab.scene, lab.scene.share(recorded_frame.in_force_bps)) == lab.reward[0]
+        assert np.array_equal(recorded_frame.at_work, lab.at_work)
+        status = recorded_frame.flows["status"]
         assert bool(lab.record["ended"][0]) == bool(len(status) and (status >= 2).all())
 
 
@@ -171,10 +171,10 @@ def test_rewards_are_those_of_python(overrides: tuple[str, ...], name: str) -> N
 def test_sums_have_numpys_order(flows: int) -> None:
     """Rewards that are sums over flows are compared for many numbers of flows: the order of a sum depends on its length."""
     overrides = ('workload.kind="none"',)
-    found, _ = scene()
+    lab_scene, _ = scene()
     _, info = scene(*overrides)
     rng = np.random.default_rng(flows)
-    path = np.array([found.host_row[0], 2, 3], np.intp)
+    path = np.array([lab_scene.host_row[0], 2, 3], np.intp)
     info = replace(
         info,
         src=np.zeros(flows, np.intp),
@@ -188,13 +188,13 @@ def test_sums_have_numpys_order(flows: int) -> None:
         start_ns=np.zeros(flows, np.int64),
         awaits=((),) * flows,
     )
-    first, *others = (random_frame(found, info, rng, step) for step in range(4))
+    first, *others = (random_frame(lab_scene, info, rng, step) for step in range(4))
     lab = OneLab("backlog", 1, "goodput - 0.1*queueing_delay - 0.2*switch_delay", first)
     for frame in others:
         for name in ("received_bytes", "acked_bytes", "retransmits"):
             frame.flows[name] += lab.recording.flows[int(lab.record["slot"][0])][name]
-        kept = lab.add(frame)
-        assert lab.mix(kept, lab.scene, lab.scene.share(kept.in_force_bps)) == lab.reward[0]
+        recorded_frame = lab.add(frame)
+        assert lab.mix(recorded_frame, lab.scene, lab.scene.share(recorded_frame.in_force_bps)) == lab.reward[0]
 
 
 def test_what_the_library_does_not_know_is_left_to_python(registries: None) -> None:
@@ -202,8 +202,8 @@ def test_what_the_library_does_not_know_is_left_to_python(registries: None) -> N
         return 2 * frame.column("backlog_bytes")[scene.host_row]
 
     observation.register("twice", "host", 0, 1, "an example", twice, flows=False)
-    found, _ = scene()
-    observer = Observer(found, "backlog,twice,s1-*:marks")
-    network = Network(found, observer, WeightedReward.of("goodput - 0.1*gini"))
-    assert [(each.part.key, each.place) for each in network.python_parts] == [("twice", slice(10, 14))]
+    lab_scene, _ = scene()
+    observer = Observer(lab_scene, "backlog,twice,s1-*:marks")
+    network = Network(lab_scene, observer, WeightedReward.of("goodput - 0.1*gini"))
+    assert [(python_part.part.key, python_part.place) for python_part in network.python_parts] == [("twice", slice(10, 14))]
     assert network.python_rewards == (1,) and network.elements["kind"].tolist().count(Element.NONE) == 4

@@ -53,11 +53,11 @@ def host(monkeypatch, tmp_path):
 
 @pytest.fixture
 def env(host, tmp_path):
-    made = gymnasium.make(ID, ground="host", overrides=SHORT, folder=tmp_path / "labs").unwrapped
+    env = gymnasium.make(ID, ground="host", overrides=SHORT, folder=tmp_path / "labs").unwrapped
     (tmp_path / "labs").mkdir()
-    yield made
-    pid = made.session.pid
-    made.close()
+    yield env
+    pid = env.session.pid
+    env.close()
     assert pid is None or not Path(f"/proc/{pid}").exists()
     assert list((tmp_path / "labs").iterdir()) == []
 
@@ -192,8 +192,8 @@ def test_pace():
     for step, now_s in ((0, 10), (1, 11), (4, 14), (5, 14.5)):
         pace.add(step, int(now_s * 1e9))
     assert pace.step() == {"interval_s": 0.5, "missed": 0}
-    found = pace.totals()
-    assert (found["interval_mean_s"], found["interval_max_s"], found["missed"]) == (1.5, 3, 2)
+    totals = pace.totals()
+    assert (totals["interval_mean_s"], totals["interval_max_s"], totals["missed"]) == (1.5, 3, 2)
 
 
 def test_on_a_real_clock_it_is_what_the_hosts_say():
@@ -202,14 +202,14 @@ def test_on_a_real_clock_it_is_what_the_hosts_say():
 
 
 def test_what_needs_the_labs_kernel_is_refused():
-    def made(*settings):
+    def spec(*settings):
         return specs.of_preset("dumbbell-10m", ["controller.policy=max", "workload.kind=pairs", *settings])
 
-    agent = made("ground=host").agent
-    assert (agent.tbf, agent.burst_bytes) == ("stock", 3028) and (made().agent.tbf, made().agent.burst_bytes) == ("exact", 1514)
+    agent = spec("ground=host").agent
+    assert (agent.tbf, agent.burst_bytes) == ("stock", 3028) and (spec().agent.tbf, spec().agent.burst_bytes) == ("exact", 1514)
     with pytest.raises(SpecError, match=r'agent.tbf = "exact": .*on ground "host" leave it out, or give "stock"'):
-        made("ground=host", "agent.tbf=exact")
+        spec("ground=host", "agent.tbf=exact")
     with pytest.raises(SpecError, match=r'agent.control = "network": .*cables'):
-        made("ground=host", "agent.control=network")
+        spec("ground=host", "agent.control=network")
     with pytest.raises(AgentError, match="overrides: a Spec takes none"):
-        DataCenterEnv(replace(made()), ground="host")
+        DataCenterEnv(replace(spec()), ground="host")

@@ -67,18 +67,18 @@ def soon(delay_ms: int = 300) -> int:
     ],
 )
 def test_refuses_arguments(args, words):
-    done = qmon(*args)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert words in done.stderr
-    assert done.stderr.startswith("qmon: ")
-    assert done.stderr.count("\n") == 1
+    process = qmon(*args)
+    assert process.returncode == 2
+    assert process.stdout == ""
+    assert words in process.stderr
+    assert process.stderr.startswith("qmon: ")
+    assert process.stderr.count("\n") == 1
 
 
 def test_helps():
-    done = qmon("--help")
-    assert done.returncode == 0
-    assert done.stdout.startswith("usage: qmon --ports FILE")
+    process = qmon("--help")
+    assert process.returncode == 0
+    assert process.stdout.startswith("usage: qmon --ports FILE")
 
 
 @pytest.mark.parametrize(
@@ -98,19 +98,19 @@ def test_refuses_ports_files(tmp_path, port, words):
         path.write_text(port)
     elif port is not None:
         write_ports(path, port)
-    done = qmon("--ports", path, "--interval", MS, "--t0", soon(), "--count", 1)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert words in done.stderr
+    process = qmon("--ports", path, "--interval", MS, "--t0", soon(), "--count", 1)
+    assert (process.returncode, process.stderr.count("\n")) == (2, 1)
+    assert words in process.stderr
 
 
 def test_needs_no_root_in_its_own_namespace(tmp_path):
     """Reading qdiscs is open to all; only entering another namespace is not."""
     t0 = soon(100)
     ports = write_ports(tmp_path / "ports", ("loop", "-", "lo"))
-    done = qmon("--ports", ports, "--interval", MS, "--t0", t0, "--count", 20, "--trace", tmp_path / "trace")
-    if "has no root qdisc" in done.stderr:
+    process = qmon("--ports", ports, "--interval", MS, "--t0", t0, "--count", 20, "--trace", tmp_path / "trace")
+    if "has no root qdisc" in process.stderr:
         pytest.skip("lo is down here")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "ready\n", "")
+    assert (process.returncode, process.stdout, process.stderr) == (0, "ready\n", "")
     trace = read_trace(tmp_path / "trace")
     assert trace.rows == ("loop",)
     assert trace.t_ns.tolist() == [t0 + k * MS for k in range(20)]
@@ -190,16 +190,16 @@ def wire() -> Iterator[Wire]:
         pytest.skip("needs ip and tc")
     with ExitStack() as stack:
         try:
-            made = Wire(stack)
+            veth_pair = Wire(stack)
         except subprocess.CalledProcessError as error:
             pytest.skip(f"no namespaces or veth here: {error.stderr.strip()}")
-        yield made
+        yield veth_pair
 
 
 def sweep_once(wire: Wire, folder: Path) -> QueueTrace:
     """Runs one sweep now."""
-    done = qmon("--ports", wire.ports(folder), "--interval", MS, "--t0", soon(100), "--count", 1, "--trace", folder / "trace")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "ready\n", "")
+    process = qmon("--ports", wire.ports(folder), "--interval", MS, "--t0", soon(100), "--count", 1, "--trace", folder / "trace")
+    assert (process.returncode, process.stdout, process.stderr) == (0, "ready\n", "")
     return read_trace(folder / "trace")
 
 
@@ -232,9 +232,9 @@ def test_counts_a_fifo(wire, tmp_path):
     wire.send(50, 1000)
     root = wire.stats()["1:"]
     assert root["packets"] >= 50
-    got = sweep_once(wire, tmp_path)
-    assert row(got, "left") == expected(root)
-    assert row(got, "right")["tx_packets"] == 0
+    trace = sweep_once(wire, tmp_path)
+    assert row(trace, "left") == expected(root)
+    assert row(trace, "right")["tx_packets"] == 0
 
 
 def test_counts_each_drop_of_a_stack_once(wire, tmp_path):
@@ -245,10 +245,10 @@ def test_counts_each_drop_of_a_stack_once(wire, tmp_path):
     stats = wire.stats()
     assert stats["10:"]["drops"] > 0
     assert stats["1:"]["drops"] == stats["10:"]["drops"]
-    got = row(sweep_once(wire, tmp_path), "left")
-    assert got == expected(stats["1:"])
-    assert got["backlog_bytes"] > 0
-    assert got["tx_packets"] + got["backlog_packets"] + got["drops"] == 40
+    counters = row(sweep_once(wire, tmp_path), "left")
+    assert counters == expected(stats["1:"])
+    assert counters["backlog_bytes"] > 0
+    assert counters["tx_packets"] + counters["backlog_packets"] + counters["drops"] == 40
 
 
 def test_counts_the_drops_of_the_root_itself(wire, tmp_path):
@@ -257,9 +257,9 @@ def test_counts_the_drops_of_the_root_itself(wire, tmp_path):
     wire.send(7, 1200)
     wire.send(3, 100)
     stats = wire.stats()
-    got = row(sweep_once(wire, tmp_path), "left")
-    assert got["drops"] == stats["1:"]["drops"] == 7
-    assert got["tx_packets"] + got["backlog_packets"] == 3
+    counters = row(sweep_once(wire, tmp_path), "left")
+    assert counters["drops"] == stats["1:"]["drops"] == 7
+    assert counters["tx_packets"] + counters["backlog_packets"] == 3
 
 
 def test_counts_htb_with_leaves(wire, tmp_path):
@@ -270,9 +270,9 @@ def test_counts_htb_with_leaves(wire, tmp_path):
     wire.send(30, 1000)
     stats = wire.stats()
     assert stats["10:"]["drops"] > 0
-    got = row(sweep_once(wire, tmp_path), "left")
-    assert got == expected(stats["1:"])
-    assert got["tx_packets"] + got["backlog_packets"] + got["drops"] == 30
+    counters = row(sweep_once(wire, tmp_path), "left")
+    assert counters == expected(stats["1:"])
+    assert counters["tx_packets"] + counters["backlog_packets"] + counters["drops"] == 30
 
 
 def test_leaves_clsact_out(wire, tmp_path):
@@ -383,15 +383,15 @@ def test_tells_a_port_that_goes_away(wire, tmp_path):
 def test_tells_a_device_without_a_qdisc(wire, tmp_path):
     run("ip", "-n", wire.left, "link", "add", "name", "down0", "type", "veth", "peer", "name", "down1")
     ports = write_ports(tmp_path / "ports", ("down", f"/run/netns/{wire.left}", "down0"))
-    done = qmon("--ports", ports, "--interval", MS, "--t0", soon(), "--count", 1)
-    assert done.returncode == 1
-    assert "port 'down'" in done.stderr
+    process = qmon("--ports", ports, "--interval", MS, "--t0", soon(), "--count", 1)
+    assert process.returncode == 1
+    assert "port 'down'" in process.stderr
 
 
 def test_refuses_the_past(wire, tmp_path):
-    done = qmon("--ports", wire.ports(tmp_path), "--interval", MS, "--t0", 1, "--count", 1)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--t0: 1 is past" in done.stderr
+    process = qmon("--ports", wire.ports(tmp_path), "--interval", MS, "--t0", 1, "--count", 1)
+    assert (process.returncode, process.stdout) == (2, "")
+    assert "--t0: 1 is past" in process.stderr
 
 
 def test_tells_a_full_disk(wire, tmp_path):
@@ -404,12 +404,12 @@ def test_tells_a_full_disk(wire, tmp_path):
         pytest.skip(f"no tmpfs here: {error.stderr.strip()}")
     try:
         ports, path = wire.ports(tmp_path), disk / "trace"
-        done = qmon("--ports", ports, "--interval", 10_000, "--t0", soon(100), "--count", 2000, "--trace", path)
-        assert done.returncode == 1
-        assert "No space left on device" in done.stderr
+        process = qmon("--ports", ports, "--interval", 10_000, "--t0", soon(100), "--count", 2000, "--trace", path)
+        assert process.returncode == 1
+        assert "No space left on device" in process.stderr
         assert not path.exists()
-        done = qmon("--ports", ports, "--interval", MS, "--t0", soon(100), "--count", 1, "--matrix", disk / "matrix")
-        assert done.returncode == 1
-        assert "No space left on device" in done.stderr
+        process = qmon("--ports", ports, "--interval", MS, "--t0", soon(100), "--count", 1, "--matrix", disk / "matrix")
+        assert process.returncode == 1
+        assert "No space left on device" in process.stderr
     finally:
         run("umount", str(disk))

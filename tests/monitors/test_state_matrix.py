@@ -76,8 +76,8 @@ def test_layout_is_that_of_c(struct, dtype):
 
 def test_constants_are_those_of_c():
     assert texts(C, "SM_MAGIC") == [state_matrix.MAGIC.decode()]
-    found = state_matrix.VERSION_MAJOR, NAME_LEN, state_matrix.MAX_ROWS, state_matrix.MAX_COLS
-    assert tuple(numbers(C, "SM_VERSION_MAJOR", "SM_NAME_LEN", "SM_MAX_ROWS", "SM_MAX_COLS")) == found
+    constants = state_matrix.VERSION_MAJOR, NAME_LEN, state_matrix.MAX_ROWS, state_matrix.MAX_COLS
+    assert tuple(numbers(C, "SM_VERSION_MAJOR", "SM_NAME_LEN", "SM_MAX_ROWS", "SM_MAX_COLS")) == constants
     assert numbers(C, "SM_MAX_VALUES", "SM_MAX_ACTUATORS") == [MAX_VALUES, state_matrix.MAX_ACTUATORS]
     assert printed(C, "#define X(id, name) puts(name);\nSM_COLUMNS(X)") == list(COLUMNS)
     assert numbers(C, *(f"SM_FLOW_{status.name}" for status in FlowStatus)) == list(FlowStatus)
@@ -156,9 +156,9 @@ def test_cells_outlive_close(write):
 )
 def test_refuses_damage(write, changes, words):
     path = write(region(**changes))
-    with pytest.raises(ProtocolError, match=words) as caught:
+    with pytest.raises(ProtocolError, match=words) as refusal:
         StateMatrix.attach(path)
-    assert str(path) in str(caught.value)
+    assert str(path) in str(refusal.value)
 
 
 def test_refuses_what_is_too_short_or_absent(write, tmp_path):
@@ -216,9 +216,9 @@ def with_agent(*counts: int, **changes) -> bytearray:
     counts = counts or (1,) * ACTUATORS
     whole = OFF_COMMANDS + 64 + len(counts) * 96
     parts = dict(off_flows=OFF_FLOWS, off_commands=OFF_COMMANDS, flow_rows=FLOWS, command_rows=len(counts), total_len=whole)
-    made = bytearray(region(**parts | changes).ljust(whole, b"\0"))
-    rows_of(made)["n_values"] = counts
-    return made
+    memory = bytearray(region(**parts | changes).ljust(whole, b"\0"))
+    rows_of(memory)["n_values"] = counts
+    return memory
 
 
 def rows_of(memory) -> np.ndarray:
@@ -230,8 +230,8 @@ def test_shows_flows_as_they_are_now():
     memory = with_agent()
     matrix = StateMatrix.over(memory)
     assert matrix.flows.shape == (FLOWS,)
-    theirs = np.frombuffer(memory, FLOW, FLOWS, OFF_FLOWS)
-    theirs["received_bytes"][2], theirs["status"][2] = 1 << 40, 2
+    flows = np.frombuffer(memory, FLOW, FLOWS, OFF_FLOWS)
+    flows["received_bytes"][2], flows["status"][2] = 1 << 40, 2
     assert (matrix.flows["received_bytes"][2], FlowStatus(matrix.flows["status"][2])) == (1 << 40, FlowStatus.DONE)
     with pytest.raises(ValueError):
         matrix.flows["status"][0] = 1
@@ -306,27 +306,27 @@ def test_rows_say_what_they_are():
     memory = with_agent(1, 3)
     rows = rows_of(memory)
     rows["row"], rows["actuator"], rows["acked"] = (2, 0), (b"rate", b"marking"), (6, 4)
-    found = StateMatrix.over(memory).commands.rows
-    assert found["row"].tolist() == [2, 0] and found["actuator"].tolist() == [b"rate", b"marking"]
-    assert found["n_values"].tolist() == [1, 3] and found["acked"].tolist() == [6, 4]
+    command_rows = StateMatrix.over(memory).commands.rows
+    assert command_rows["row"].tolist() == [2, 0] and command_rows["actuator"].tolist() == [b"rate", b"marking"]
+    assert command_rows["n_values"].tolist() == [1, 3] and command_rows["acked"].tolist() == [6, 4]
 
 
 def test_a_command_is_odd_while_it_is_written(monkeypatch):
     memory = with_agent()
     commands = StateMatrix.over(memory).commands
-    seen = []
+    seqs = []
     minimum = np.minimum
-    monkeypatch.setattr(np, "minimum", lambda *args, **kwargs: (seen.append(commands.seq), minimum(*args, **kwargs)))
+    monkeypatch.setattr(np, "minimum", lambda *args, **kwargs: (seqs.append(commands.seq), minimum(*args, **kwargs)))
     commands.send([1, 2])
-    assert seen == [1]
+    assert seqs == [1]
 
 
 def test_endless_values_are_the_largest():
     """NaN and negative numbers are 0, which every lower bound is above."""
     commands = StateMatrix.over(with_agent()).commands
-    for given, told in ((np.inf, 1 << 63), (2.0**70, 1 << 63), (-np.inf, 0), (np.nan, 0)):
-        commands.send([given, 5])
-        assert commands.wanted.tolist() == [told, 5]
+    for value, expected in ((np.inf, 1 << 63), (2.0**70, 1 << 63), (-np.inf, 0), (np.nan, 0)):
+        commands.send([value, 5])
+        assert commands.wanted.tolist() == [expected, 5]
 
 
 def test_refuses_commands_that_do_not_fit(write):
@@ -376,14 +376,14 @@ def test_leaves_the_memory_of_others_mapped():
 
 
 def test_reads_a_trace(write):
-    got = read_trace(write(trace(5)))
-    assert (got.rows, got.columns) == (ROWS, COLUMNS)
-    assert got.t_ns.tolist() == [0, 100, 200, 300, 400]
-    assert got.cells.shape == (5, 3, len(COLUMNS))
-    assert got.column("drops")[3].tolist() == [3, 3, 3]
-    assert not got.cells.flags.writeable
+    queue_trace = read_trace(write(trace(5)))
+    assert (queue_trace.rows, queue_trace.columns) == (ROWS, COLUMNS)
+    assert queue_trace.t_ns.tolist() == [0, 100, 200, 300, 400]
+    assert queue_trace.cells.shape == (5, 3, len(COLUMNS))
+    assert queue_trace.column("drops")[3].tolist() == [3, 3, 3]
+    assert not queue_trace.cells.flags.writeable
     with pytest.raises(ProtocolError, match="no column 'nothing'"):
-        got.column("nothing")
+        queue_trace.column("nothing")
 
 
 def test_reads_a_trace_without_sweeps(write):

@@ -41,7 +41,7 @@ def test_a_net_is_computed_layer_by_layer():
 
 def test_the_largest_of_its_values_is_a_level():
     levels = {"weights": (array([1, 0], [0, 1], [-1, -1]),), "biases": (array(0, 0, 0),), "output": "argmax"}
-    assert [policy(**levels).act(seen).tolist() for seen in ([1, 0], [0, 1], [-1, -1])] == [[0], [2], [4]]
+    assert [policy(**levels).act(observation).tolist() for observation in ([1, 0], [0, 1], [-1, -1])] == [[0], [2], [4]]
     both = policy(**levels, hosts=("h1", "h2"), low=array(0, 1), high=array(4, 2))
     assert both.act([0, 1]).tolist() == [2, 1.5], "the same for all hosts, each in its own bounds"
     with pytest.raises(AgentError, match="gives 1 values, and levels are at least 2"):
@@ -49,8 +49,8 @@ def test_the_largest_of_its_values_is_a_level():
 
 
 def test_one_for_each_host_gives_one_number():
-    each = {"weights": (np.ones((1, 2)),), "biases": (np.zeros(1),), "hosts": ("h1", "h2", "h3"), "agents": "hosts"}
-    assert policy(**each).act([0.25, 0.25]).tolist() == [3]
+    settings = {"weights": (np.ones((1, 2)),), "biases": (np.zeros(1),), "hosts": ("h1", "h2", "h3"), "agents": "hosts"}
+    assert policy(**settings).act([0.25, 0.25]).tolist() == [3]
     with pytest.raises(AgentError, match="agents 'host' is unknown; did you mean hosts"):
         policy(agents="host")
 
@@ -112,16 +112,16 @@ def test_equal_policies_are_equal_files(tmp_path):
     ],
 )
 def test_a_policy_that_does_not_fit_together_is_one_line(changes, line):
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as refusal:
         policy(**changes)
-    assert line in str(caught.value) and "\n" not in str(caught.value)
+    assert line in str(refusal.value) and "\n" not in str(refusal.value)
 
 
 def _with_entries(path: Path, **changes):
     """Writes a file whose payload has other entries, with the checksum that belongs to them."""
     policy().write(path)
-    with np.load(path) as found:
-        arrays = dict(found)
+    with np.load(path) as archive:
+        arrays = dict(archive)
     manifest = json.loads(str(arrays.pop("manifest")))
     manifest["payload"] |= changes
     del manifest["sha256"]
@@ -140,9 +140,9 @@ def _with_entries(path: Path, **changes):
 )
 def test_a_wrong_manifest_is_one_line(changes, line, tmp_path):
     _with_entries(tmp_path / "p.npz", **changes)
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as refusal:
         AgentPolicy.read(tmp_path / "p.npz")
-    assert line in str(caught.value) and str(caught.value).startswith(f"{tmp_path}/p.npz: ")
+    assert line in str(refusal.value) and str(refusal.value).startswith(f"{tmp_path}/p.npz: ")
 
 
 def test_what_is_no_policy_is_one_line(tmp_path):
@@ -153,9 +153,9 @@ def test_what_is_no_policy_is_one_line(tmp_path):
     np.savez(tmp_path / "objects.npz", manifest=np.array([{}], object))
     np.savez(tmp_path / "other.npz", weights=array(1))
     for path in sorted(tmp_path.iterdir()):
-        with pytest.raises(AgentError) as caught:
+        with pytest.raises(AgentError) as refusal:
             AgentPolicy.read(path)
-        assert "docs/policy-file.md" in str(caught.value) and "\n" not in str(caught.value), path
+        assert "docs/policy-file.md" in str(refusal.value) and "\n" not in str(refusal.value), path
     with pytest.raises(AgentError, match=r"none\.npz: cannot read the policy: No such file"):
         AgentPolicy.read(tmp_path / "none.npz")
     with pytest.raises(AgentError, match="cannot write the policy: No such file"):

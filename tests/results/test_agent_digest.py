@@ -45,9 +45,9 @@ time.duration = "50ms"
 """
 
 
-def changed(arrays: dict[str, Any], name: str, place: Any, value: float) -> dict[str, Any]:
+def changed(arrays: dict[str, Any], name: str, index: Any, value: float) -> dict[str, Any]:
     other = {key: values.copy() for key, values in arrays.items()}
-    other[name][place] = value
+    other[name][index] = value
     return other
 
 
@@ -97,15 +97,15 @@ def test_learned_states_names_types_and_shapes_count() -> None:
 def test_the_first_difference_is_named(tmp_path: Path, table: Any, nets: Any, words: str) -> None:
     a, b = made(tmp_path / "a"), made(tmp_path / "b", table, nets)
     assert first_agent_difference(a.path, b.path) == words
-    found = verify.compare(a, b)
-    assert (found.same, found.digest_a) == (False, found.digest_b) and words in "\n".join(found.lines())
+    comparison = verify.compare(a, b)
+    assert (comparison.same, comparison.digest_a) == (False, comparison.digest_b) and words in "\n".join(comparison.lines())
 
 
 def test_verify_tells_other_rewards_of_equal_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = made(tmp_path / "a"), made(tmp_path / "b", changed(TABLE, "reward", 2, 1.5))
     assert main.main(["verify", str(a.path), "--against", str(b.path), "--quiet"]) == 1
-    said = capsys.readouterr().out.splitlines()
-    assert said[2:] == [
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2:] == [
         f"different agents, digests {a.agent_digest} and {b.agent_digest}",
         "  first difference: agent.parquet, step 2 at t = 20 ns: reward nan and 1.5 (row 2)",
         f"equal records, digest {a.digest}",

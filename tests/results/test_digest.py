@@ -126,8 +126,8 @@ def test_every_column_counts_unless_it_is_declared_otherwise(name: str) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_columns_outside_the_digest_come_last(name: str) -> None:
-    told = [column.digested for column in TABLES[name].declared]
-    assert told == sorted(told, reverse=True)
+    digested = [column.digested for column in TABLES[name].declared]
+    assert digested == sorted(digested, reverse=True)
 
 
 def test_misuse_is_refused() -> None:
@@ -174,5 +174,5 @@ def test_values_that_would_wrap_are_refused() -> None:
     ],
 )
 def test_equal_seeds_are_told(points: list[list[str]], words: str) -> None:
-    told = told_of_equal_seeds(points)
-    assert words in told and bool(told) == bool(words)
+    notice = told_of_equal_seeds(points)
+    assert words in notice and bool(notice) == bool(words)

@@ -25,9 +25,9 @@ def without(tables: Tables, name: str, row: int) -> Tables:
 
 
 def first(a: Tables, b: Tables) -> Difference:
-    found = first_difference(a, b)
-    assert found is not None
-    return found
+    difference = first_difference(a, b)
+    assert difference is not None
+    return difference
 
 
 def small(**flow: Any) -> Tables:
@@ -45,18 +45,18 @@ def test_equal_results_do_not_differ() -> None:
 def test_the_earliest_in_time_over_all_tables() -> None:
     a = synthetic.run()
     b = changed(changed(changed(a, "queues", 900, "marks", 3), "tcp", 500, "srtt_us", 1), "flows", 0, "received_bytes", 1)
-    found = first(a, b)
+    difference = first(a, b)
     value = int(a.tcp["srtt_us"][500])
-    assert (found.table, found.row, found.only, found.t_ns) == ("tcp", 500, "", int(a.tcp["t_ns"][500]))
-    assert found.columns == (Inequality("srtt_us", value, value + 1),)
-    assert found.where == "flow 0 (h1 to h2)"
-    assert f"at t = {found.t_ns} ns: srtt_us {value} and {value + 1} (record 500)" in str(found)
+    assert (difference.table, difference.row, difference.only, difference.t_ns) == ("tcp", 500, "", int(a.tcp["t_ns"][500]))
+    assert difference.columns == (Inequality("srtt_us", value, value + 1),)
+    assert difference.where == "flow 0 (h1 to h2)"
+    assert f"at t = {difference.t_ns} ns: srtt_us {value} and {value + 1} (record 500)" in str(difference)
 
 
 def test_a_queue_earlier_than_a_sample() -> None:
     a = synthetic.run()
-    found = first(a, changed(changed(a, "queues", 300, "marks", 3), "tcp", 500, "srtt_us", 1))
-    assert (found.table, found.where) == ("queues", "port s1-eth3 of s1")
+    difference = first(a, changed(changed(a, "queues", 300, "marks", 3), "tcp", 500, "srtt_us", 1))
+    assert (difference.table, difference.where) == ("queues", "port s1-eth3 of s1")
 
 
 def test_what_else_differs_at_the_same_instant() -> None:
@@ -69,8 +69,8 @@ def test_each_column_of_the_flow_log_has_its_time() -> None:
     a = small()
     times = {"start_ns": 1 * MS, "src_port": 1 * MS, "established_ns": 2 * MS, "retransmits": 20 * MS, "status": 20 * MS}
     for column, t_ns in times.items():
-        found = first(a, changed(a, "flows", 0, column, 1))
-        assert (found.table, found.row, found.t_ns) == ("flows", 0, t_ns), column
+        difference = first(a, changed(a, "flows", 0, column, 1))
+        assert (difference.table, difference.row, difference.t_ns) == ("flows", 0, t_ns), column
     never = first(a, changed(a, "flows", 1, "received_bytes", 1))
     assert never.t_ns == 30 * MS, "a flow that never ended is known at the end of the run"
 
@@ -78,22 +78,22 @@ def test_each_column_of_the_flow_log_has_its_time() -> None:
 def test_the_flow_that_was_settled_first() -> None:
     a = small()
     b = changed(changed(a, "flows", 0, "retransmits", 1), "flows", 1, "established_ns", 7)
-    found = first(a, b)
-    assert (found.row, found.t_ns, found.columns[0].column) == (1, 0, "established_ns")
+    difference = first(a, b)
+    assert (difference.row, difference.t_ns, difference.columns[0].column) == (1, 0, "established_ns")
     assert first(a, changed(b, "queues", 0, "drops", 1)).table == "flows", "at the same instant the cause goes first"
 
 
 def test_an_ended_flow_against_one_that_did_not_end() -> None:
-    found = first(small(), small(end_ns=-1, status="running"))
-    assert (found.t_ns, [each.column for each in found.columns]) == (20 * MS, ["end_ns", "status"])
+    difference = first(small(), small(end_ns=-1, status="running"))
+    assert (difference.t_ns, [inequality.column for inequality in difference.columns]) == (20 * MS, ["end_ns", "status"])
 
 
 def test_a_record_that_only_one_has() -> None:
     a = small()
     for one, other, only in ((a, without(a, "tcp", 1), "a"), (without(a, "tcp", 1), a, "b")):
-        found = first(one, other)
-        assert (found.table, found.row, found.only, found.t_ns, found.where) == ("tcp", 1, only, 5 * MS, "flow 1 (h1 to h2)")
-        assert f"only {only.upper()} has this record" in str(found)
+        delta = first(one, other)
+        assert (delta.table, delta.row, delta.only, delta.t_ns, delta.where) == ("tcp", 1, only, 5 * MS, "flow 1 (h1 to h2)")
+        assert f"only {only.upper()} has this record" in str(delta)
     last = first(a, without(a, "tcp", 3))
     assert (last.row, last.only, last.t_ns) == (3, "a", 15 * MS)
     flow = first(without(a, "flows", 1), a)
@@ -102,16 +102,16 @@ def test_a_record_that_only_one_has() -> None:
 
 def test_other_ports_cannot_be_compared() -> None:
     a = synthetic.run()
-    found = first(a, dataclasses.replace(a, ports=a.ports[:-1]))
-    assert (found.table, found.row, found.only, found.t_ns) == ("ports", 2, "a", None)
+    difference = first(a, dataclasses.replace(a, ports=a.ports[:-1]))
+    assert (difference.table, difference.row, difference.only, difference.t_ns) == ("ports", 2, "a", None)
     renamed = ({**a.ports[0], "name": "s1-eth9"}, *a.ports[1:])
     assert first(a, dataclasses.replace(a, ports=renamed)).columns == (Inequality("name", "s1-eth3", "s1-eth9"),)
 
 
 def test_history_is_of_the_same_port() -> None:
     a = synthetic.run()
-    found = first(a, changed(a, "queues", 300, "marks", 3))
-    rows = history(a, a, found, 10)
+    difference = first(a, changed(a, "queues", 300, "marks", 3))
+    rows = history(a, a, difference, 10)
     assert rows == list(range(270, 300, 3))
     assert {values_of(a, "queues", row)["port"] for row in rows} == {"s1-eth3"}
     assert history(a, a, first(a, changed(a, "queues", 3, "marks", 3)), 10) == [0]

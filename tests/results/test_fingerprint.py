@@ -85,8 +85,8 @@ class Identities:
 
     @classmethod
     def of(cls, parts: build.Parts) -> Identities:
-        found = fingerprint.programs(), fingerprint.agents(), parts.key(source.tested()), cable_module.key()
-        return cls(*found, fingerprint.stale())
+        keys = fingerprint.programs(), fingerprint.agents(), parts.key(source.tested()), cable_module.key()
+        return cls(*keys, fingerprint.stale())
 
 
 QUIET = {
@@ -122,9 +122,9 @@ def edit(package: Path, parts: build.Parts, name: str, old: str, new: str) -> No
     edited = 0
     for path in (package / name, of_kernel[part] / file if name.startswith("kernel/") and part in of_kernel else None):
         if path is not None and path.is_file():
-            text, found = re.subn(old, lambda match: new, path.read_text(), count=1, flags=re.MULTILINE)
+            text, substitutions = re.subn(old, lambda match: new, path.read_text(), count=1, flags=re.MULTILINE)
             path.write_text(text)
-            edited += found
+            edited += substitutions
     assert edited, f"{name} has no {old!r} any more"
 
 
@@ -143,7 +143,7 @@ def test_an_edit_of_a_number_moves_what_names_it(
     before = Identities.of(parts)
     edit(package, parts, name, old, new)
     after = Identities.of(parts)
-    assert {each.name for each in fields(before) if getattr(before, each.name) != getattr(after, each.name)} == {*moved.split()}
+    assert {key.name for key in fields(before) if getattr(before, key.name) != getattr(after, key.name)} == {*moved.split()}
 
 
 def test_what_is_left_out_is_there_and_would_be_in() -> None:
@@ -173,11 +173,11 @@ class Imports(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_Import(self, node: ast.Import) -> None:
-        self.names.update(each.name for each in node.names)
+        self.names.update(alias.name for alias in node.names)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         assert node.module and not node.level, "this project imports by whole names"
-        self.names.update((node.module, *(f"{node.module}.{each.name}" for each in node.names)))
+        self.names.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
 
 
 PICTURES = "dc_gym.results.figures"
@@ -189,19 +189,19 @@ LEFT_OUT = {fingerprint.PACKAGE / name for name in fingerprint.LEFT_OUT}
 def closure(roots: Iterable[str]) -> set[Path]:
     """Returns the files of dc-gym that these modules import, directly or not, but for those of PICTURES and LEFT_OUT."""
     here, todo = fingerprint.PACKAGE, {f"dc_gym.{root}" for root in roots}
-    found: set[Path] = set()
+    files: set[Path] = set()
     while todo:
         name = todo.pop()
-        place = here.joinpath(*name.split(".")[1:])
-        path = next((each for each in (place.with_suffix(".py"), place / "__init__.py") if each.is_file()), None)
-        if not name.startswith("dc_gym") or name.startswith(PICTURES) or path is None or path in found | LEFT_OUT:
+        base = here.joinpath(*name.split(".")[1:])
+        path = next((file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()), None)
+        if not name.startswith("dc_gym") or name.startswith(PICTURES) or path is None or path in files | LEFT_OUT:
             continue
-        found.add(path)
+        files.add(path)
         imports = Imports()
         imports.visit(ast.parse(path.read_text()))
         parts = name.split(".")
         todo |= imports.names | {".".join(parts[:count]) for count in range(1, len(parts))}
-    return found
+    return files
 
 
 @pytest.mark.parametrize("names", [("GUEST",), ("GUEST", "AGENTS")])

@@ -28,7 +28,7 @@ def good(tmp_path: Path) -> results.Result:
 
 
 def names_in(path: Path) -> list[str]:
-    return sorted(each.name for each in path.iterdir())
+    return sorted(entry.name for entry in path.iterdir())
 
 
 def write(partial: Path, seed: int = 1) -> None:
@@ -112,18 +112,18 @@ class Holder:
 
 @pytest.fixture
 def holder() -> Iterator[Any]:
-    made: list[Holder] = []
+    holders: list[Holder] = []
 
     def start(*words: Any, **options: Any) -> Holder:
-        made.append(Holder(*words, **options))
-        return made[-1]
+        holders.append(Holder(*words, **options))
+        return holders[-1]
 
     yield start
-    for each in made:
-        each.process.kill()
-        each.process.wait()
-        assert each.process.stdout is not None
-        each.process.stdout.close()
+    for started in holders:
+        started.process.kill()
+        started.process.wait()
+        assert started.process.stdout is not None
+        started.process.stdout.close()
 
 
 def test_a_name_that_is_taken_is_refused(good: results.Result, tmp_path: Path) -> None:
@@ -152,13 +152,13 @@ def test_an_unfinished_folder_is_not_renamed(tmp_path: Path) -> None:
 def test_everything_is_synced_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with folder.writing(tmp_path / "run", force=False) as partial:
         write(partial)
-        seen: list[str] = []
+        calls: list[str] = []
         for module in (files, folder):
-            monkeypatch.setattr(module, "sync", lambda path: seen.append(f"{path}"))
+            monkeypatch.setattr(module, "sync", lambda path: calls.append(f"{path}"))
         rename = Path.rename
-        monkeypatch.setattr(Path, "rename", lambda self, to: (seen.append("rename"), rename(self, to))[1])
+        monkeypatch.setattr(Path, "rename", lambda self, to: (calls.append("rename"), rename(self, to))[1])
         folder.finish(partial)
-    before, after = seen[: seen.index("rename")], seen[seen.index("rename") + 1 :]
+    before, after = calls[: calls.index("rename")], calls[calls.index("rename") + 1 :]
     assert {*(f"{partial / name}" for name in names_in(tmp_path / "run")), f"{partial}"} <= set(before)
     assert before[-1] == f"{partial}"
     assert after == [f"{tmp_path}"]
@@ -170,9 +170,9 @@ def test_no_permission_is_one_line_and_the_users_to_mend(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(Path, "mkdir", refuse)
     words = r"cannot make .*run\.partial: Permission denied; give another --out"
-    with pytest.raises(MachineError, match=words) as caught, folder.writing(tmp_path / "run", force=False):
+    with pytest.raises(MachineError, match=words) as excinfo, folder.writing(tmp_path / "run", force=False):
         pytest.fail("entered")
-    assert caught.value.exit_code == 2
+    assert excinfo.value.exit_code == 2
 
 
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,8 +182,8 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(folder_lock.os, "write", full)
-    told = r"cannot lock .*No space left.*free some room, or give another --out"
-    with pytest.raises(MachineError, match=told), folder.writing(tmp_path / "run", force=False):
+    message = r"cannot lock .*No space left.*free some room, or give another --out"
+    with pytest.raises(MachineError, match=message), folder.writing(tmp_path / "run", force=False):
         pass
     monkeypatch.undo()
     assert not list(tmp_path.iterdir())
@@ -210,24 +210,24 @@ def fail_after_the_traffic(out: Path, error: BaseException) -> None:
 
 def test_an_error_after_the_traffic_keeps_what_was_recorded(good: results.Result) -> None:
     for error in (KeyError("tx_bytes"), MachineError("no room")):
-        with pytest.raises(TestbedError) as told:
+        with pytest.raises(TestbedError) as excinfo:
             fail_after_the_traffic(good.path, error)
-        assert "\n" not in str(told.value) and f"kept in {good.path}.failed" in str(told.value)
-        assert told.value.exit_code == (2 if isinstance(error, MachineError) else 1)
-    kept = good.path.with_suffix(".failed")
-    assert names_in(good.path.parent) == ["run", "run.failed"] and names_in(kept) == [".lab", "failure.txt"]
-    assert (kept / ".lab" / "queues.trace").read_text() == "records"
-    assert "no room" in (kept / "failure.txt").read_text(), "of the last failure"
+        assert "\n" not in str(excinfo.value) and f"kept in {good.path}.failed" in str(excinfo.value)
+        assert excinfo.value.exit_code == (2 if isinstance(error, MachineError) else 1)
+    failed = good.path.with_suffix(".failed")
+    assert names_in(good.path.parent) == ["run", "run.failed"] and names_in(failed) == [".lab", "failure.txt"]
+    assert (failed / ".lab" / "queues.trace").read_text() == "records"
+    assert "no room" in (failed / "failure.txt").read_text(), "of the last failure"
     assert results.load_result(good.path).digest == good.digest, "the older result got its name back"
     with pytest.raises(ResultError, match="the run failed after its traffic"):
-        results.load_result(kept)
+        results.load_result(failed)
 
 
 def test_what_is_called_failed_and_is_no_runs_stays(tmp_path: Path) -> None:
-    mine = strangers(tmp_path / "run.failed", "manifest.json")
+    stranger_file = strangers(tmp_path / "run.failed", "manifest.json")
     with pytest.raises(KeyError):
         fail_after_the_traffic(tmp_path / "run", KeyError("tx_bytes"))
-    assert mine.is_file() and names_in(tmp_path) == ["run.failed"]
+    assert stranger_file.is_file() and names_in(tmp_path) == ["run.failed"]
 
 
 def test_an_interrupted_run_keeps_nothing(tmp_path: Path) -> None:
@@ -264,24 +264,24 @@ def test_only_results_are_replaced(good: results.Result, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("familiar", FAMILIAR)
 def test_a_strangers_folder_with_a_familiar_name_in_it_is_never_touched(tmp_path: Path, familiar: str) -> None:
-    theirs = [strangers(tmp_path / name, familiar) for name in ("a", "b.partial", "c.replaced")]
+    stranger_files = [strangers(tmp_path / name, familiar) for name in ("a", "b.partial", "c.replaced")]
     words = ("not a result", "no run made it", "in the way and not a result")
-    for name, said in zip("abc", words, strict=True):
-        with pytest.raises(UsageError, match=said), folder.writing(tmp_path / name, force=True):
+    for name, reason in zip("abc", words, strict=True):
+        with pytest.raises(UsageError, match=reason), folder.writing(tmp_path / name, force=True):
             pytest.fail("entered")
     folder.recover(tmp_path / "c")
-    assert all(path.exists() for path in theirs) and not (tmp_path / "c").exists()
+    assert all(path.exists() for path in stranger_files) and not (tmp_path / "c").exists()
 
 
 @pytest.mark.parametrize("familiar", FAMILIAR)
 def test_a_kill_before_the_claim_costs_a_stranger_nothing(tmp_path: Path, holder: Any, familiar: str) -> None:
     """The janitor watches already, and the run has not yet looked whose folder it is."""
-    theirs = strangers(tmp_path / "run.partial", familiar)
+    stranger_file = strangers(tmp_path / "run.partial", familiar)
     other = holder(tmp_path / "run", patch="folder._claim = lambda partial: stop()")
     assert other.word == "stopped"
     other.kill()
     wait_until_gone("dcgym-janitor", str(tmp_path / "run.partial"))
-    assert theirs.exists() and names_in(tmp_path) == ["run.partial"]
+    assert stranger_file.exists() and names_in(tmp_path) == ["run.partial"]
 
 
 def test_the_lock_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,8 +47,8 @@ def mark(tmp_path: Path) -> Path:
 def a_result(folder: Path, mark: Path, **changes: Any) -> Result:
     """Returns a result whose spec names a plug-in that writes `mark`."""
     source = PLUGIN.format(mark=str(mark))
-    made = synthetic.result(folder)
-    spec = made.manifest["spec"] | {"plugins": ["code/mine.py"]} | changes
+    run_result = synthetic.result(folder)
+    spec = run_result.manifest["spec"] | {"plugins": ["code/mine.py"]} | changes
     (folder / "code").mkdir()
     (folder / "code" / "mine.py").write_text(source)
     rows = [{"file": "code/mine.py", "sha256": hashlib.sha256(source.encode()).hexdigest()}]
@@ -82,8 +82,8 @@ READERS: dict[str, Callable[[Path, Path], list[str]]] = {
 @pytest.mark.parametrize("reader", READERS)
 def test_reading_a_result_does_not_run_its_code(reader: str, tmp_path: Path, mark: Path) -> None:
     a, b = (a_result(tmp_path / "results" / name, mark, seed=seed) for seed, name in enumerate(("a", "b"), 1))
-    for each in (a, b):
-        write_graph(each.path, specs.of_preset("dumbbell-10m").graph())
+    for run_result in (a, b):
+        write_graph(run_result.path, specs.of_preset("dumbbell-10m").graph())
     assert main.main(READERS[reader](a.path, b.path)) == 0
     assert not mark.exists()
 
@@ -120,14 +120,14 @@ def test_controllers_of_two_results_keep_their_own_names(tmp_path: Path) -> None
     controllers.register(controllers.Controller("mine", "reno", ecn=False))
     b = synthetic.result(tmp_path / "b", synthetic.run(controller="mine"), spec=a.manifest["spec"])
     del controllers._registry["mine"]
-    found = verify.compare(load_result(a.path), load_result(b.path)).difference
-    assert found is not None and "controller 'dctcp' and 'mine'" in str(found)
+    difference = verify.compare(load_result(a.path), load_result(b.path)).difference
+    assert difference is not None and "controller 'dctcp' and 'mine'" in str(difference)
 
 
 @pytest.fixture
 def rerun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run of a spec that takes no time."""
-    monkeypatch.setattr(verify.runner, "run", lambda spec, place, *_, **__: synthetic.result(place))
+    monkeypatch.setattr(verify.runner, "run", lambda spec, out, *_, **__: synthetic.result(out))
     monkeypatch.setattr(verify, "scratch", lambda *_: nullcontext(tmp_path / "scratch"))
 
 
@@ -159,8 +159,8 @@ def test_somebody_elses_code_runs_only_with_trust(tmp_path: Path, mark: Path, ca
     ],
 )
 def test_programs_and_modules_need_trust_too(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
-    made = synthetic.result(tmp_path / "a")
-    edit(tmp_path / "a", spec=made.manifest["spec"] | changes)
+    run_result = synthetic.result(tmp_path / "a")
+    edit(tmp_path / "a", spec=run_result.manifest["spec"] | changes)
     with pytest.raises(UsageError, match=f"its spec {words}, as you, and .*, the list of what you ran, does not have it"):
         specs.load(tmp_path / "a" / "manifest.json")
 
@@ -253,8 +253,8 @@ def test_a_plug_ins_controller_is_drawn_as_its_result_recorded_it(tmp_path: Path
     assert recorded is not None and styles.to_record("dctcp") is None
     del controllers._registry["mine"], styles._registry["mine"]
     for name in ("a", "b"):
-        made = synthetic.result(tmp_path / name)
-        edit(made.path, spec=made.manifest["spec"] | {"controller": {"name": "mine"}}, style=recorded)
+        run_result = synthetic.result(tmp_path / name)
+        edit(run_result.path, spec=run_result.manifest["spec"] | {"controller": {"name": "mine"}}, style=recorded)
     assert main.main(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
     assert "(my own)" in capsys.readouterr().out and styles.find("mine") == styles.Style(**recorded)
     styles.remember({"spec": {"controller": {"name": "other"}}, "style": {"color": "url(x)", "marker": "d", "label": "x"}})
@@ -263,10 +263,10 @@ def test_a_plug_ins_controller_is_drawn_as_its_result_recorded_it(tmp_path: Path
 
 @pytest.mark.parametrize("spec", [None, 3, {}, {"topology": 3}, {"topology": {"preset": ["x"]}}])
 def test_a_manifest_that_names_no_network_is_one_line(tmp_path: Path, spec: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    made = synthetic.result(tmp_path / "a")
-    write_graph(made.path, specs.of_preset("dumbbell-10m").graph())
-    edit(made.path, spec=spec)
+    run_result = synthetic.result(tmp_path / "a")
+    write_graph(run_result.path, specs.of_preset("dumbbell-10m").graph())
+    edit(run_result.path, spec=spec)
     for more in ([], ["--set", "topology.scale=2"]):
-        assert main.main(["topology", str(made.path), *more]) == 2
+        assert main.main(["topology", str(run_result.path), *more]) == 2
         err = capsys.readouterr().err
         assert err.count("\n") == 1 and "manifest.json" in err

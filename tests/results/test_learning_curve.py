@@ -44,9 +44,9 @@ def test_a_training_with_evaluations(tmp_path: Path) -> None:
     curve = learning_curve.read(trained(tmp_path / "ppo", progress=PROGRESS, evaluation=EVALUATION))
     assert (curve.command, curve.axis, curve.x.tolist()) == ("dcgym train", "steps", [1000, 2000, 3000])
     np.testing.assert_equal(curve.columns["return_mean"], [np.nan, 10.5, 12.5])
-    own, other = curve.evaluations
-    assert (own.spec, other.spec) == ("train", "other")
-    x, means = own.means()
+    trained_spec, other = curve.evaluations
+    assert (trained_spec.spec, other.spec) == ("train", "other")
+    x, means = trained_spec.means()
     assert x.tolist() == [0, 3000] and means.tolist() == [-950, 12]
     assert curve.rows()[0] == {"steps": 1000, "iteration": 1, "learner_policy_loss": 0.5}
 
@@ -99,7 +99,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("tables", "words", "said"),
+    ("tables", "words", "message"),
     [
         ({"curve": RLCC}, ["--y", "mean_rewrad"], "did you mean mean_reward?"),
         ({"curve": "update,decisions,mean_error,mean_reward\n"}, [], "it has no row yet"),
@@ -109,11 +109,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ],
 )
 def test_bad_input(
-    tables: dict[str, str], words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tables: dict[str, str], words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main(["plot", str(trained(tmp_path / "t", **tables)), *words]) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert message in error and error.count("\n") == 1
 
 
 def test_errors_have_their_types(tmp_path: Path) -> None:
@@ -179,5 +179,5 @@ def test_mlflow_in_a_file(folder: Path) -> None:
     mlflow = pytest.importorskip("mlflow")
     pytest.importorskip("sqlalchemy")
     exec(compile(snippet("mlflow"), "mlflow", "exec"), {})
-    found = mlflow.search_runs(experiment_names=["dc-gym"], output_format="list")
-    assert len(found) == 1 and found[0].data.metrics["mean_reward"] == -60
+    mlflow_runs = mlflow.search_runs(experiment_names=["dc-gym"], output_format="list")
+    assert len(mlflow_runs) == 1 and mlflow_runs[0].data.metrics["mean_reward"] == -60

@@ -33,8 +33,8 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def numbers_of(of: TableSource) -> dict[str, object]:
     drawn = series(of, 10 * S, WINDOW, 50, as_arrived=True)
-    found = {name: getattr(drawn, name) for name in type(drawn).__slots__}
-    return found | summarize(of, WINDOW) | port_table(of, WINDOW) | flow_table(of, Context(WINDOW))
+    series_numbers = {name: getattr(drawn, name) for name in type(drawn).__slots__}
+    return series_numbers | summarize(of, WINDOW) | port_table(of, WINDOW) | flow_table(of, Context(WINDOW))
 
 
 def test_numbers_in_pieces_are_those_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,8 +44,8 @@ def test_numbers_in_pieces_are_those_of_the_whole(tmp_path: Path, monkeypatch: p
         monkeypatch.setattr(module, "PIECE_ROWS", 77)
     written = synthetic.result(tmp_path / "run", of).stored
     assert sum(1 for _ in written.pieces("queues", "t_ns")) > 30
-    for each in (written, of):
-        for name, values in numbers_of(each).items():
+    for source in (written, of):
+        for name, values in numbers_of(source).items():
             np.testing.assert_array_equal(values, whole[name], err_msg=name)
     assert digest_of(written) == digest_of(of)
 
@@ -95,13 +95,13 @@ def test_a_long_run_needs_no_more_memory_than_a_few_pieces(tmp_path: Path, monke
     for module in (tables, parquet):
         monkeypatch.setattr(module, "PIECE_ROWS", piece_rows)
     monkeypatch.setattr("dc_gym.base.tally.PENDING_KEYS", piece_rows)
-    given = {name: iter(()) for name in TABLES} | {"queues": sweeps(rows // 3, piece_rows // 3)}
+    pieces_by_table = {name: iter(()) for name in TABLES} | {"queues": sweeps(rows // 3, piece_rows // 3)}
     tracemalloc.start()
     try:
-        results.write_tables(tmp_path, synthetic.names(), given)
-        found = summarize(StoredTables(tmp_path, synthetic.ports()), Window(0, rows * 10 * MS))
+        results.write_tables(tmp_path, synthetic.names(), pieces_by_table)
+        summary = summarize(StoredTables(tmp_path, synthetic.ports()), Window(0, rows * 10 * MS))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert found["max_queue_bytes"] == 1512 and math.isfinite(found["p99_queue_bytes"])
+    assert summary["max_queue_bytes"] == 1512 and math.isfinite(summary["p99_queue_bytes"])
     assert peak < rows * TABLES["queues"].dtype.itemsize / 4

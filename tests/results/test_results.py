@@ -35,10 +35,10 @@ def names_in(folder: Path) -> list[str]:
 
 
 def refusal(path: Path, check_digest: bool = False) -> str:
-    with pytest.raises(ResultError) as caught:
+    with pytest.raises(ResultError) as excinfo:
         results.load_result(path, check_digest)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    assert "\n" not in str(excinfo.value)
+    return str(excinfo.value)
 
 
 def test_round_trip(good: results.Result) -> None:
@@ -90,7 +90,7 @@ def test_several_row_groups_round_trip(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_parquet_types_are_the_documents(good: results.Result) -> None:
-    found = pq.read_schema(good.path / "flows.parquet")
+    schema = pq.read_schema(good.path / "flows.parquet")
     expected = {
         "flow": pa.uint32(),
         "src_port": pa.uint16(),
@@ -98,8 +98,8 @@ def test_parquet_types_are_the_documents(good: results.Result) -> None:
         "size_bytes": pa.uint64(),
         "error": pa.int32(),
     }
-    assert {name: found.field(name).type for name in expected} == expected
-    assert found.field("status").type == pa.dictionary(pa.int32(), pa.string())
+    assert {name: schema.field(name).type for name in expected} == expected
+    assert schema.field("status").type == pa.dictionary(pa.int32(), pa.string())
     assert pq.read_schema(good.path / "tcp.parquet").field("srtt_us").type == pa.uint32()
     assert good.arrow("queues").column("port").slice(0, 2).to_pylist() == ["s1-eth3", "h1-eth0"]
 
@@ -170,22 +170,22 @@ def test_what_is_no_result(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", results.FILES)
 def test_a_full_disk_is_one_line(tmp_path: Path, name: str) -> None:
-    with pytest.raises(MachineError) as caught, results.writing(tmp_path / "run", force=False) as partial:
+    with pytest.raises(MachineError) as excinfo, results.writing(tmp_path / "run", force=False) as partial:
         (partial / name).symlink_to("/dev/full")
         results.write_result(partial, synthetic.run(duration_ns=synthetic.S), {}, {})
-    assert f"cannot write {partial / name}: No space left on device; free some room" in str(caught.value)
-    assert caught.value.exit_code == 2 and "\n" not in str(caught.value)
+    assert f"cannot write {partial / name}: No space left on device; free some room" in str(excinfo.value)
+    assert excinfo.value.exit_code == 2 and "\n" not in str(excinfo.value)
     assert names_in(tmp_path) == []
 
 
 def test_matrix_is_kept(tmp_path: Path) -> None:
     (tmp_path / "flows.csv").write_text("source,destination\n")
     with results.writing(tmp_path / "run", force=False) as partial:
-        found = results.copy_inputs(partial, {"matrix.csv": tmp_path / "flows.csv"})
+        digests = results.copy_inputs(partial, {"matrix.csv": tmp_path / "flows.csv"})
         results.write_result(partial, synthetic.tables(), {}, {})
         assert (results.finish(partial) / "matrix.csv").read_text() == "source,destination\n"
-    assert found == {"matrix.csv": hashlib.sha256(b"source,destination\n").hexdigest()}
-    assert results.load_result(tmp_path / "run").inputs == found, "of an older result: from the copy"
+    assert digests == {"matrix.csv": hashlib.sha256(b"source,destination\n").hexdigest()}
+    assert results.load_result(tmp_path / "run").inputs == digests, "of an older result: from the copy"
 
 
 def test_pandas_is_optional(good: results.Result, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,10 +210,10 @@ def test_pandas_is_optional(good: results.Result, monkeypatch: pytest.MonkeyPatc
     ids=lambda values: f"{values.dtype}-{len(values)}",
 )
 def test_arrow_columns_are_what_arrow_itself_makes(values: Any) -> None:
-    made = parquet.to_arrow(values)
-    made.validate(full=True)
-    asked = pa.array(values.tolist(), pa.string() if values.dtype.kind in "UO" else pa.from_numpy_dtype(values.dtype))
-    assert made.type == asked.type and str(made.to_pylist()) == str(asked.to_pylist())
+    converted = parquet.to_arrow(values)
+    converted.validate(full=True)
+    expected = pa.array(values.tolist(), pa.string() if values.dtype.kind in "UO" else pa.from_numpy_dtype(values.dtype))
+    assert converted.type == expected.type and str(converted.to_pylist()) == str(expected.to_pylist())
 
 
 def test_a_run_imports_neither_pandas_nor_mininet(tmp_path: Path) -> None:
@@ -226,8 +226,8 @@ def test_a_run_imports_neither_pandas_nor_mininet(tmp_path: Path) -> None:
         "print([name for name in ('pandas', 'mininet', 'matplotlib') if name in sys.modules])\n"
     )
     argv = [sys.executable, "-c", program, str(tmp_path / "r")]
-    done = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[1])
-    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
+    child = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert (child.stdout.strip(), child.returncode) == ("[]", 0), child.stderr
 
 
 def test_port_rows_are_the_graphs() -> None:
@@ -286,7 +286,7 @@ def test_a_policy_keeps_its_name_where_its_result_is_run_again(tmp_path: Path) -
     (tmp_path / "ppo").mkdir()
     first = {"policy.npz": tmp_path / "ppo" / "policy.npz", "matrix.csv": tmp_path / "flows.csv"}
     assert results.policies(first) == {"policy.npz": "ppo"}
-    made = synthetic.result(tmp_path / "run-1", policies=results.policies(first))
-    assert results.policies({"policy.npz": made.path / "policy.npz"}) == {"policy.npz": "ppo"}
-    (made.path / "manifest.json").write_text(json.dumps(made.manifest | {"spec": {"controller": {"policy": "policy.npz"}}}))
-    assert results.load_result(made.path).controller == {"policy": "ppo"}
+    run = synthetic.result(tmp_path / "run-1", policies=results.policies(first))
+    assert results.policies({"policy.npz": run.path / "policy.npz"}) == {"policy.npz": "ppo"}
+    (run.path / "manifest.json").write_text(json.dumps(run.manifest | {"spec": {"controller": {"policy": "policy.npz"}}}))
+    assert results.load_result(run.path).controller == {"policy": "ppo"}

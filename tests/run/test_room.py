@@ -55,7 +55,7 @@ def test_an_hour_of_a_fat_tree(spec: Path) -> None:
     ],
 )
 def test_flows_are_sampled_while_they_are_under_way(spec: Path, settings: list[str], sampled_s: int) -> None:
-    whole, some = (room.RoomNeeded.of(Experiment.of(load(spec, each))).records for each in ([], settings))
+    whole, some = (room.RoomNeeded.of(Experiment.of(load(spec, overrides))).records for overrides in ([], settings))
     assert whole - some == pytest.approx(16 * (3600 - sampled_s) * 100 * room.SAMPLE_BYTES, rel=1e-3)
 
 
@@ -76,8 +76,8 @@ def test_a_run_that_may_not_fit_is_announced(
     monkeypatch.setattr(room, "free_bytes", lambda _: int(disk * GB))
     monkeypatch.setattr(room, "machine_room", lambda: int(memory * GB))
     room.check(Experiment.of(load(spec)), Path("out"), Quiet())
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == bool(word) and word in "".join(said)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == bool(word) and word in "".join(lines)
 
 
 def test_the_room_beside_a_folder_that_does_not_exist_yet(tmp_path: Path) -> None:

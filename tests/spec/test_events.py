@@ -37,17 +37,17 @@ metrics.slowdown = "off"
 """
 
 
-def load(folder: Path, *tables: str, settings: tuple[str, ...] = (), **given: str) -> spec.Spec:
+def load(folder: Path, *tables: str, settings: tuple[str, ...] = (), **fields: str) -> spec.Spec:
     """Returns a spec with these entries of [[events]], written as the inside of inline tables."""
-    values = {"controller": "dctcp", "preset": "dumbbell-1g", "duration": "100ms"} | given
+    values = {"controller": "dctcp", "preset": "dumbbell-1g", "duration": "100ms"} | fields
     events = ", ".join(f"{{ {table} }}" for table in tables)
     (folder / "spec.toml").write_text(SPEC.format(**values) + f"events = [{events}]\n")
     return spec.load(folder / "spec.toml", settings)
 
 
-def run(folder: Path, name: str, *tables: str, settings: tuple[str, ...] = (), **given: str) -> Result:
+def run(folder: Path, name: str, *tables: str, settings: tuple[str, ...] = (), **fields: str) -> Result:
     folder.chmod(0o755)
-    return runner.run(load(folder, *tables, settings=settings, **given), folder / name, Quiet(), plot=False)
+    return runner.run(load(folder, *tables, settings=settings, **fields), folder / name, Quiet(), plot=False)
 
 
 MIDDLE = 'link = ["s1", "s2"]'
@@ -68,11 +68,11 @@ def test_events_come_back_as_they_were_written(tmp_path: Path) -> None:
         f'{UP}, rate = "500Mbit/s", loss = "1%"',
         'at = "60ms", port = "s1-*", kmin = "10p", kmax = 60000, pmax = "20%"',
     )
-    made = load(tmp_path, *tables, 'at = "70ms", workload = { rate = "1Mbit/s" }')
-    plain = made.to_dict()
+    scenario = load(tmp_path, *tables, 'at = "70ms", workload = { rate = "1Mbit/s" }')
+    plain = scenario.to_dict()
     assert plain["events"][1] == {"at": "50ms", "link": ["s1", "s2"], "state": "up", "rate": "500Mbit/s", "loss": "1%"}
     assert plain["events"][3] == {"at": "70ms", "workload": {"rate": "1Mbit/s"}}
-    assert spec.from_dict(plain, tmp_path) == made
+    assert spec.from_dict(plain, tmp_path) == scenario
 
 
 BAD = {
@@ -112,8 +112,8 @@ BAD = {
 def test_a_bad_event_is_one_line(tmp_path: Path, table: str) -> None:
     with pytest.raises(SpecError) as error:
         load(tmp_path, table)
-    told = str(error.value)
-    assert BAD[table] in told and "\n" not in told and told.startswith(str(tmp_path))
+    message = str(error.value)
+    assert BAD[table] in message and "\n" not in message and message.startswith(str(tmp_path))
 
 
 def test_what_a_ground_or_a_nic_cannot_do_is_refused(tmp_path: Path) -> None:
@@ -140,9 +140,9 @@ def test_later_kinds_whose_flows_wait_cannot_be_followed(tmp_path: Path) -> None
 
 
 def test_a_link_s_change_is_one_at_each_end_in_the_order_of_time(tmp_path: Path) -> None:
-    made = load(tmp_path, UP, DOWN)
-    found = made.changes(made.graph())
-    assert [(each.at_ns, each.event, each.port, each.values) for each in found] == [
+    scenario = load(tmp_path, UP, DOWN)
+    port_changes = scenario.changes(scenario.graph())
+    assert [(change.at_ns, change.event, change.port, change.values) for change in port_changes] == [
         (at_ms * MS, event, port, (("cut", cut),))
         for at_ms, event, cut in ((30, 1, 1), (50, 0, 0))
         for port in ("s1-eth3", "s2-eth3")
@@ -150,58 +150,58 @@ def test_a_link_s_change_is_one_at_each_end_in_the_order_of_time(tmp_path: Path)
 
 
 def test_two_nodes_name_all_parallel_links_and_a_port_one(tmp_path: Path) -> None:
-    made = load(tmp_path, 'at = "1ms", link = ["s1", "s5"], state = "down"', preset="rlcc64")
-    graph = made.graph()
-    assert len(made.changes(graph)) == 8
-    one = made.changes(graph)[0].port
-    only = replace(made, events=(replace(made.events[0], link=(one,)),)).changes(graph)
-    assert {each.port for each in only} == {one, graph.peer(one).ifname}
+    scenario = load(tmp_path, 'at = "1ms", link = ["s1", "s5"], state = "down"', preset="rlcc64")
+    graph = scenario.graph()
+    assert len(scenario.changes(graph)) == 8
+    one = scenario.changes(graph)[0].port
+    only = replace(scenario, events=(replace(scenario.events[0], link=(one,)),)).changes(graph)
+    assert {change.port for change in only} == {one, graph.peer(one).ifname}
 
 
 def test_a_port_s_change_is_one_direction_of_its_link(tmp_path: Path) -> None:
     port = 'port = "s1-eth3"'
-    made = load(tmp_path, f'at = "2ms", {port}, rate = "100Mbit/s", buffer = "40kB"', f'at = "1ms", {port}, state = "down"', UP)
-    found = made.changes(made.graph())
-    assert [(each.port, each.values) for each in found] == [
+    setup = load(tmp_path, f'at = "2ms", {port}, rate = "100Mbit/s", buffer = "40kB"', f'at = "1ms", {port}, state = "down"', UP)
+    port_changes = setup.changes(setup.graph())
+    assert [(change.port, change.values) for change in port_changes] == [
         *(("s1-eth3", ((name, value),)) for name, value in (("cut", 1), ("rate_bps", 10**8), ("limit_bytes", 40_000))),
         *((port, (("cut", 0),)) for port in ("s1-eth3", "s2-eth3")),
     ]
-    assert Capacities(made.graph(), found).at(3 * MS)[2:6] == [0, 10**9, 10**9, 10**9]
+    assert Capacities(setup.graph(), port_changes).at(3 * MS)[2:6] == [0, 10**9, 10**9, 10**9]
 
 
 def test_a_host_s_port_changes_what_the_host_sends(tmp_path: Path) -> None:
-    made = load(tmp_path, 'at = "1ms", port = "h1-*", rate = "5Mbit/s", loss = "1%"')
-    assert [(each.port, each.values) for each in made.changes(made.graph())] == [
+    scenario = load(tmp_path, 'at = "1ms", port = "h1-*", rate = "5Mbit/s", loss = "1%"')
+    assert [(change.port, change.values) for change in scenario.changes(scenario.graph())] == [
         ("h1-eth0", (("rate_bps", 5 * 10**6), ("loss_ppb", 10**7)))
     ]
 
 
 def test_telemetry_names_the_rate_in_force(tmp_path: Path) -> None:
-    made = load(
+    scenario = load(
         tmp_path, f'at = "1ms", {MIDDLE}, rate = "400Mbit/s"', 'at = "2ms", port = "s1-eth3", delay = "1us"', controller="hpcc"
     )
-    found = made.changes(made.graph())
-    assert [(each.port, each.values[0]) for each in found] == [
+    port_changes = scenario.changes(scenario.graph())
+    assert [(change.port, change.values[0]) for change in port_changes] == [
         (port, (name, 4 * 10**8)) for port in ("s1-eth3", "s2-eth3") for name in ("rate_bps", "telemetry_bps")
     ] + [("s1-eth3", ("delay_ns", 1000))]
 
 
 def test_a_slowed_down_network_scales_the_changes(tmp_path: Path) -> None:
-    made = load(tmp_path, f'at = "1ms", {MIDDLE}, rate = "100Mbit/s", delay = "5us"', settings=("topology.scale=10",))
-    assert made.changes(made.graph())[0].values == (("rate_bps", 10**7), ("delay_ns", 50_000))
+    scenario = load(tmp_path, f'at = "1ms", {MIDDLE}, rate = "100Mbit/s", delay = "5us"', settings=("topology.scale=10",))
+    assert scenario.changes(scenario.graph())[0].values == (("rate_bps", 10**7), ("delay_ns", 50_000))
 
 
 def test_a_marking_keeps_what_an_event_does_not_give(tmp_path: Path) -> None:
-    made = load(tmp_path, 'at = "2ms", port = "s1-eth3", pmax = "10%"', 'at = "1ms", port = "s1-eth3", kmin = "5p", kmax = "50p"')
-    found = [dict(each.values) for each in made.changes(made.graph())]
+    plan = load(tmp_path, 'at = "2ms", port = "s1-eth3", pmax = "10%"', 'at = "1ms", port = "s1-eth3", kmin = "5p", kmax = "50p"')
+    markings = [dict(change.values) for change in plan.changes(plan.graph())]
     slope = {"kmin_bytes": 5 * 1514, "kmax_bytes": 50 * 1514}
-    assert found == [slope | {"pmax_ppm": 10**6}, slope | {"pmax_ppm": 10**5}]
+    assert markings == [slope | {"pmax_ppm": 10**6}, slope | {"pmax_ppm": 10**5}]
 
 
 def test_capacities_follow_rates_and_cuts(tmp_path: Path) -> None:
-    made = load(tmp_path, f'at = "10ms", {MIDDLE}, rate = "100Mbit/s"', DOWN, UP)
-    graph = made.graph()
-    capacities, row = Capacities(graph, made.changes(graph)), [port.ifname for port in graph.ports()].index("s1-eth3")
+    scenario = load(tmp_path, f'at = "10ms", {MIDDLE}, rate = "100Mbit/s"', DOWN, UP)
+    graph = scenario.graph()
+    capacities, row = Capacities(graph, scenario.changes(graph)), [port.ifname for port in graph.ports()].index("s1-eth3")
     at = [capacities.at(t_ns)[row] for t_ns in (0, 10 * MS - 1, 10 * MS, 30 * MS - 1, 30 * MS, 50 * MS - 1, 50 * MS)]
     assert at == [10**9, 10**9, 10**8, 10**8, 0, 0, 10**8]
 
@@ -210,7 +210,7 @@ def test_the_events_file_has_whole_requests(tmp_path: Path) -> None:
     experiment = Experiment.of(load(tmp_path, DOWN, 'at = "60ms", port = "s1-*", buffer = "40kB"'))
     rows, data = (table.records for table in changes.tables(experiment.changes, experiment.graph))
     message = data.tobytes()
-    assert rows["at_ns"].tolist() == [each.at_ns for each in experiment.changes] and len(rows) == 2 + 3
+    assert rows["at_ns"].tolist() == [change.at_ns for change in experiment.changes] and len(rows) == 2 + 3
     for row in rows:
         for name in ("set", "get"):
             length, _, flags, _, _ = NLMSG_HDR.unpack_from(message, row[f"{name}_start"])
@@ -269,7 +269,7 @@ def test_a_reaction_leads_every_packet_to_its_host_and_none_into_the_cut(tmp_pat
                 if (there := graph.peer(out).node) in address.values():
                     assert there == address[entry.destination]
                 else:
-                    todo += [(there, each, hops + 1) for each in table[there, entry.destination]]
+                    todo += [(there, port_number, hops + 1) for port_number in table[there, entry.destination]]
 
 
 def test_a_host_that_is_cut_off_keeps_its_routes(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_a_host_that_is_cut_off_keeps_its_routes(tmp_path: Path) -> None:
 def done(folder: Path, *records: tuple[int, ...]) -> Path:
     """Writes what eventd would, without answers."""
     names = inputs.EVENT_DONE.dtype.names or ()
-    table = inputs.EVENT_DONE.table(dict(zip(names, each, strict=True)) for each in records)
+    table = inputs.EVENT_DONE.table(dict(zip(names, record, strict=True)) for record in records)
     record_file.write(folder / "done", table, inputs.REQUEST_BYTE.table([]))
     return folder / "done"
 
@@ -293,9 +293,9 @@ def test_late_refused_and_lost_changes_make_a_run_unfit(tmp_path: Path) -> None:
     experiment = Experiment.of(load(tmp_path, DOWN))
     rows = event_log.rows(experiment, done(tmp_path, (30 * MS + 7, 0, 0, 0, 0), (30 * MS + 7, 1, -22, 0, 0)))
     assert rows[0]["error"] == "Invalid argument" and rows[0]["t_ns"] == 30 * MS + 7
-    told = event_log.faults(rows)
-    assert told[0] == "event 0 (s1--s2 down): Invalid argument"
-    assert "event 0 (s1--s2 down): s2-eth3: asked for cut 1, read back None" in told
+    faults = event_log.faults(rows)
+    assert faults[0] == "event 0 (s1--s2 down): Invalid argument"
+    assert "event 0 (s1--s2 down): s2-eth3: asked for cut 1, read back None" in faults
     late = [{"event": 0, "label": "x", "at_ns": 5, "t_ns": 8, "ports": {"p": {"cut": [1, 1]}}}]
     assert event_log.faults(late) == ["event 0 (x): happened at 8ns instead of 5ns"]
     assert event_log.faults([late[0] | {"t_ns": 5}]) == []
@@ -305,8 +305,8 @@ def test_late_refused_and_lost_changes_make_a_run_unfit(tmp_path: Path) -> None:
 
 
 def flows_of(folder: Path, *tables: str, settings: tuple[str, ...] = ()) -> list[Any]:
-    made = load(folder, *tables, settings=settings)
-    return made.flows(made.graph())
+    scenario = load(folder, *tables, settings=settings)
+    return scenario.flows(scenario.graph())
 
 
 POISSON = ("workload.kind=poisson", "workload.distribution=websearch", "workload.load=0.3", "time.duration=1s")
@@ -338,8 +338,8 @@ def test_a_phase_with_a_kind_is_a_section_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_notes_tell_of_each_phase(tmp_path: Path) -> None:
-    made = load(tmp_path, 'at = "500ms", workload = { distribution = "datamining" }', settings=POISSON)
-    notes = Experiment.of(made).notes
+    scenario = load(tmp_path, 'at = "500ms", workload = { distribution = "datamining" }', settings=POISSON)
+    notes = Experiment.of(scenario).notes
     assert [phase["at_ns"] for phase in notes["phases"]] == [0, 500 * MS]
     assert notes["phases"][0]["mean_size_bytes"] == notes["mean_size_bytes"] != notes["phases"][1]["mean_size_bytes"]
 
@@ -405,8 +405,8 @@ def test_a_rate_holds_from_the_next_frame_on(shared: Path, lab_kernel: Path) -> 
     result = run(shared, "rate", f'at = "40ms", {MIDDLE}, rate = "250Mbit/s"')
     assert result.fit, result.faults
     queues, port = result.records("queues"), result.names.port.index("s1-eth3")
-    mine = queues[queues["port"] == port]
-    sent = dict(zip((mine["t_ns"] // MS).tolist(), mine["tx_bytes"].astype(np.int64).tolist(), strict=True))
+    samples = queues[queues["port"] == port]
+    sent = dict(zip((samples["t_ns"] // MS).tolist(), samples["tx_bytes"].astype(np.int64).tolist(), strict=True))
     assert abs((sent[40] - sent[20]) - 10**9 // 8 * 20 // 1000) <= 1514
     assert abs((sent[90] - sent[40]) - 25 * 10**7 // 8 * 50 // 1000) <= 2 * 1514
 
@@ -420,11 +420,11 @@ def test_delay_loss_marking_and_buffer_change_and_come_back(shared: Path, lab_ke
     )
     result = run(shared, "all", *tables)
     assert result.fit, result.faults
-    found = [row["ports"]["s1-eth3"] for row in result.manifest["events"]]
-    assert found[0] == {"delay_ns": [MS, MS], "loss_ppb": [10**7, 10**7]}
-    assert found[1] == {"delay_ns": [10_000, 10_000], "loss_ppb": [0, 0]}
+    readings = [row["ports"]["s1-eth3"] for row in result.manifest["events"]]
+    assert readings[0] == {"delay_ns": [MS, MS], "loss_ppb": [10**7, 10**7]}
+    assert readings[1] == {"delay_ns": [10_000, 10_000], "loss_ppb": [0, 0]}
     slope = {"kmin_bytes": [5 * 1514] * 2, "kmax_bytes": [60 * 1514] * 2, "pmax_ppm": [10**5] * 2}
-    assert found[2] == {"limit_bytes": [200_000, 200_000], **slope}
+    assert readings[2] == {"limit_bytes": [200_000, 200_000], **slope}
     assert result.manifest["conservation"]["lost_on_links"] > 0
     tcp = result.records("tcp")
     assert tcp[tcp["t_ns"] == 45 * MS]["srtt_us"].min() > 2000 > tcp[tcp["t_ns"] == 95 * MS]["srtt_us"].max()
@@ -453,17 +453,17 @@ def test_telemetry_follows_a_rate(shared: Path, lab_kernel: Path) -> None:
     assert result.fit, result.faults
     assert result.manifest["events"][0]["ports"]["s1-eth3"] == {"rate_bps": [25 * 10**7] * 2, "telemetry_bps": [25 * 10**7] * 2}
     queues, port = result.records("queues"), result.names.port.index("s1-eth3")
-    mine = queues[(queues["port"] == port) & (queues["t_ns"] >= 60 * MS)]
-    sent = int(mine["tx_bytes"][-1]) - int(mine["tx_bytes"][0])
-    line = 25 * 10**7 // 8 * int(mine["t_ns"][-1] - mine["t_ns"][0]) // 10**9
-    assert 0.8 * line < sent < 0.97 * line and mine["backlog_bytes"].max() < 20 * 1514
+    samples = queues[(queues["port"] == port) & (queues["t_ns"] >= 60 * MS)]
+    sent = int(samples["tx_bytes"][-1]) - int(samples["tx_bytes"][0])
+    line = 25 * 10**7 // 8 * int(samples["t_ns"][-1] - samples["t_ns"][0]) // 10**9
+    assert 0.8 * line < sent < 0.97 * line and samples["backlog_bytes"].max() < 20 * 1514
 
 
 @pytest.mark.lab
 def test_routing_reacts_at_its_time_and_every_frame_is_accounted_for(shared: Path, lab_kernel: Path) -> None:
     shared.chmod(0o755)
-    made = leafspine(shared, f'{SPINE_DOWN}, reroute = "2ms"', f'{SPINE_UP}, reroute = "2ms"')
-    one, other = (runner.run(made, shared / name, Quiet(), plot=False) for name in ("reroute", "reroute-again"))
+    scenario = leafspine(shared, f'{SPINE_DOWN}, reroute = "2ms"', f'{SPINE_UP}, reroute = "2ms"')
+    one, other = (runner.run(scenario, shared / name, Quiet(), plot=False) for name in ("reroute", "reroute-again"))
     assert one.fit, one.faults
     assert one.digest == other.digest
     rows = one.manifest["events"]
@@ -471,8 +471,8 @@ def test_routing_reacts_at_its_time_and_every_frame_is_accounted_for(shared: Pat
     queues, ports = one.records("queues"), one.names.port
 
     def sent(port: str, begin_ms: int, end_ms: int) -> int:
-        mine = queues[queues["port"] == ports.index(port)]
-        at = [int(mine[mine["t_ns"] == t_ms * MS]["tx_bytes"][0]) for t_ms in (begin_ms, end_ms)]
+        samples = queues[queues["port"] == ports.index(port)]
+        at = [int(samples[samples["t_ns"] == t_ms * MS]["tx_bytes"][0]) for t_ms in (begin_ms, end_ms)]
         return at[1] - at[0]
 
     assert sent("s1-eth4", 0, 10) > 0 == sent("s1-eth4", 13, 20)

@@ -37,10 +37,10 @@ def path(tmp_path: Path) -> Path:
 
 def fault(path: Path, *overrides: str) -> str:
     """Returns the one line of the refusal."""
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as excinfo:
         spec.load(path, overrides)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    assert "\n" not in str(excinfo.value)
+    return str(excinfo.value)
 
 
 def test_defaults_and_units(path: Path) -> None:
@@ -63,8 +63,8 @@ def test_memory_follows_hosts_where_it_is_not_given(path: Path) -> None:
     assert lab.sized(256).memory_bytes == 512 << 20
     assert lab.sized(1256).memory_bytes == (512 << 20) + 1000 * (512 << 10)
     assert lab.sized(2, nic_flows=32769).memory_bytes == (512 << 20) + (4 << 10)
-    given = spec.load(path, ["lab.memory=100MiB"]).lab
-    assert given.sized(1256) == given
+    explicit = spec.load(path, ["lab.memory=100MiB"]).lab
+    assert explicit.sized(1256) == explicit
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ LINK_KEYS = ("topology.rate=10mbit", "topology.delay=10us", "topology.buffer=100
 
 
 def test_a_name_that_no_table_knows_is_answered_by_key(path: Path) -> None:
-    for override, told in (
+    for override, message in (
         ("topology=dumbell", 'topology.preset = "dumbell": unknown; did you mean dumbbell-1g or dumbbell-10m?'),
         ("workload=incats", 'workload.kind = "incats": unknown; did you mean incast?'),
     ):
-        with pytest.raises(SpecError, match=re.escape(f"--set: {told}")):
+        with pytest.raises(SpecError, match=re.escape(f"--set: {message}")):
             spec.load(path, [override])
     with pytest.raises(SpecError, match=r"topology: unknown key; write topology\.preset or topology\.kind$"):
         spec.load(path, ["topology=5"])
@@ -132,7 +132,7 @@ def test_an_override_may_be_a_list(path: Path, text: str) -> None:
     assert spec.load(path, [text]).plugins == plugins
     assert spec.vary(spec.read(path), path.parent, "base", [text], {"seed": 3}, "grid").plugins == plugins
     programs = 'workload.exec=[{host="h1", command="true"}, {host="h2", command="sh -c \'true, true\'"}]'
-    assert [each.host for each in spec.load(path, [programs]).workload.exec] == ["h1", "h2"]
+    assert [program.host for program in spec.load(path, [programs]).workload.exec] == ["h1", "h2"]
     assert "--set: workload.exec[0].command: is missing" in fault(path, 'workload.exec=[{host="h1"}]')
 
 
@@ -140,8 +140,8 @@ def test_a_path_in_an_override_is_of_the_working_folder_or_of_the_spec_s(path: P
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    for place in (here / "p.npz", here / "own.py", path.parent / "p.npz", path.parent / "beside.py"):
-        place.write_text("")
+    for file in (here / "p.npz", here / "own.py", path.parent / "p.npz", path.parent / "beside.py"):
+        file.write_text("")
     read = spec.load(path, ["controller=p.npz", 'plugins=["own.py", "beside.py"]'])
     assert read.controller.policy == here / "p.npz" and read.plugins == (here / "own.py", path.parent / "beside.py")
     path.write_text(path.read_text().replace("[controller]", '[controller]\npolicy = "p.npz"'))
@@ -480,6 +480,6 @@ BAD_NETWORKS = {
 def test_bad_networks_are_refused_before_anything_boots(tmp_path: Path, old: str, new: str, words: str) -> None:
     assert old in NETWORK
     (tmp_path / "net.toml").write_text(NETWORK.replace(old, new))
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as excinfo:
         spec.load(tmp_path / "net.toml")
-    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert words in str(excinfo.value) and "\n" not in str(excinfo.value)

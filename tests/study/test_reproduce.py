@@ -17,15 +17,15 @@ from dc_gym.study import command
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str], dict[str, object]]]:
     """Returns the verbs with the names of studies and the options that commands ask for; nothing runs."""
-    found: list[tuple[str, list[str], dict[str, object]]] = []
+    calls: list[tuple[str, list[str], dict[str, object]]] = []
 
     def take(library: object, args: object, progress: object) -> int:
-        told = vars(args)
-        found.append((told["verb"], [each.name for each in LIBRARY.chosen(told["names"])], told))
+        options = vars(args)
+        calls.append((options["verb"], [study.name for study in LIBRARY.chosen(options["names"])], options))
         return 0
 
     monkeypatch.setattr(command, "main", take)
-    return found
+    return calls
 
 
 def test_it_lists_all_studies_of_the_papers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,8 +58,8 @@ def test_figures_have_the_names_of_studies_or_their_numbers_alone(
 def test_full_is_the_length_of_the_source_with_all_cases(asked: list[tuple[str, list[str], dict[str, object]]]) -> None:
     for argv in (["pcc-rl", "table-1"], ["pcc-rl", "table-1", "--full"]):
         assert main.main(["reproduce", *argv, "--seeds", "2", "--algorithms", "none"]) == 0
-    options = [command.Desk(LIBRARY, Namespace(**told), Quiet()).options("pcc-rl") for _, _, told in asked]
-    assert [(each.full, each.all_cases, each.seeds, each.algorithms) for each in options] == [
+    options = [command.Desk(LIBRARY, Namespace(**arguments), Quiet()).options("pcc-rl") for _, _, arguments in asked]
+    assert [(setting.full, setting.all_cases, setting.seeds, setting.algorithms) for setting in options] == [
         (False, False, 2, ()),
         (True, True, 2, ()),
     ]
@@ -72,7 +72,7 @@ def test_the_score_is_that_of_all_papers(asked: list[tuple[str, list[str], dict[
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         ([], "reproduce: name a paper (iroko, rl-cc, pcc-rl, fdcc, acc) or all"),
         (["all", "5.2"], "reproduce all 5.2: name the paper of this figure"),
@@ -84,7 +84,7 @@ def test_the_score_is_that_of_all_papers(asked: list[tuple[str, list[str], dict[
         (["pcc-rl", "table-1", "--steps", "5"], "--steps 5: nothing is trained for pcc-rl/table-1"),
     ],
 )
-def test_mistakes_are_one_line(argv: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_one_line(argv: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["reproduce", *argv, "--out", str(tmp_path / "out"), "--quiet"]) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert message in error and error.count("\n") == 1

@@ -63,7 +63,7 @@ def variant(name: str, values: list[float], **more: object) -> VariantEvidence:
 
 
 def verdict(criterion: claims.Criterion, *variants: VariantEvidence, **more: object) -> Verdict:
-    evidence = Evidence({each.name: each for each in variants}, **more)  # type: ignore[arg-type]
+    evidence = Evidence({variant.name: variant for variant in variants}, **more)  # type: ignore[arg-type]
     return claims.judge(Claim("c", "page 7", (criterion,)), evidence).verdict
 
 
@@ -98,16 +98,16 @@ def test_bounds_hold_for_every_seed() -> None:
 def test_criteria_on_training_curves() -> None:
     falls = claims.learned("a", "it falls", QUEUE, lambda x, y: bool(y[-1] < y[0]))
     x, nan = np.array([1.0, 2.0]), np.nan
-    for values, wanted in (([9, 1], Verdict.SAME), ([1, 9], Verdict.OPPOSITE), ([nan, nan], Verdict.NOT_TESTED)):
-        assert verdict(falls, variant("a", [1], learning={1: Track(x, {"queue": np.array(values, float)})})) is wanted
+    for values, expected in (([9, 1], Verdict.SAME), ([1, 9], Verdict.OPPOSITE), ([nan, nan], Verdict.NOT_TESTED)):
+        assert verdict(falls, variant("a", [1], learning={1: Track(x, {"queue": np.array(values, float)})})) is expected
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "text"),
     [([0, 100, 200], "100 \u00b1 248"), ([1, 1, 1 - 4e-6], "1 \u00b1 0"), ([9.5], "9.5"), ([-0.25, -0.75], "-0.25, -0.75")],
 )
-def test_numbers_of_a_page_have_no_exponent(values: list[float], said: str) -> None:
-    assert claims.text(estimate(values), Measure("x", "x")) == said
+def test_numbers_of_a_page_have_no_exponent(values: list[float], text: str) -> None:
+    assert claims.text(estimate(values), Measure("x", "x")) == text
 
 
 def test_a_tie_is_no_contradiction() -> None:
@@ -124,7 +124,7 @@ def test_a_tie_is_no_contradiction() -> None:
 
 def test_a_claim_has_the_verdict_of_its_worst_criterion() -> None:
     low, mid, high = variant("a", [1, 1.1, 1.2]), variant("b", [5, 5.1, 5.2]), variant("c", [5, 5.1, 5.15])
-    evidence = Evidence({each.name: each for each in (low, mid, high)})
+    evidence = Evidence({variant_evidence.name: variant_evidence for variant_evidence in (low, mid, high)})
     both = (claims.below("a", "b", QUEUE), claims.below("b", "c", QUEUE))
     assert claims.judge(Claim("c", "page 7", both), evidence).verdict is Verdict.NO_DIFFERENCE
 
@@ -156,9 +156,9 @@ def test_a_training_shorter_than_the_sources_refutes_nothing() -> None:
 
 
 def made(evidence: Evidence, **more: object) -> table.Table:
-    given = {"study": "own/x", "fingerprint": "f1", "runs": "r", "measures": "m", "environment": {"kernel": "k"}, "options": {}}
-    given |= {"shortfall": evidence.shortfall, "paper_steps": evidence.paper_steps, "sample": Sample("a", 1, "d1")}
-    return table.Table(**{**given, **more}, rows=table.cells(evidence))  # type: ignore[arg-type]
+    fields = {"study": "own/x", "fingerprint": "f1", "runs": "r", "measures": "m", "environment": {"kernel": "k"}, "options": {}}
+    fields |= {"shortfall": evidence.shortfall, "paper_steps": evidence.paper_steps, "sample": Sample("a", 1, "d1")}
+    return table.Table(**{**fields, **more}, rows=table.cells(evidence))  # type: ignore[arg-type]
 
 
 def test_evidence_survives_its_text(tmp_path: Path) -> None:
@@ -169,22 +169,22 @@ def test_evidence_survives_its_text(tmp_path: Path) -> None:
     evidence = Evidence({"a": a, "b": variant("b", [1.5])}, 1000, Shortfall(seeds="2 seeds instead of 5"))
     path = table.write(tmp_path, made(evidence), full=False)
     assert path == tmp_path / "own" / "x.tsv"
-    found = table.read(path)
-    assert found == replace(made(evidence), rows=found.rows)
-    back = table.evidence_of(Study("T", [QUEUE], [Variant("b"), Variant("a", color="#123456", paper={"queue": 2})]), found)
+    stored = table.read(path)
+    assert stored == replace(made(evidence), rows=stored.rows)
+    back = table.evidence_of(Study("T", [QUEUE], [Variant("b"), Variant("a", color="#123456", paper={"queue": 2})]), stored)
     assert list(back.variants) == ["b", "a"] and back.paper_steps == 1000 and back.shortfall == evidence.shortfall
     again = back.variants["a"]
     assert again.numbers == {"queue": {1: 12345678901.0, 2: 0.333333}}
     assert (again.color, again.paper, again.steps) == ("#123456", {"queue": 2}, 123456)
     assert again.over_time[1].most == {"queue": 7.25} and np.isnan(again.over_time[1].values["queue"][1])
     assert again.learning[2].values["reward"].tolist() == [-0.3333, 1_235_000], "curves have four digits"
-    assert path.read_text() == table.write(tmp_path / "again", replace(found), full=False).read_text()
+    assert path.read_text() == table.write(tmp_path / "again", replace(stored), full=False).read_text()
 
 
 def test_a_study_of_others_keeps_how_long_they_should_have_trained() -> None:
-    one, other = (made(Evidence({each: variant(each, [1, 2])}, steps)) for each, steps in (("a", 1000), ("b", 0)))
-    found = table.merged([(Study("T", [QUEUE]), one), (Study("T", [QUEUE]), other)])
-    assert found.paper_steps == 1000 and list(found.variants) == ["b", "a"]
+    one, other = (made(Evidence({name: variant(name, [1, 2])}, steps)) for name, steps in (("a", 1000), ("b", 0)))
+    merged_evidence = table.merged([(Study("T", [QUEUE]), one), (Study("T", [QUEUE]), other)])
+    assert merged_evidence.paper_steps == 1000 and list(merged_evidence.variants) == ["b", "a"]
 
 
 def test_a_page_tells_how_its_own_runs_were_made() -> None:
@@ -192,9 +192,9 @@ def test_a_page_tells_how_its_own_runs_were_made() -> None:
         Path(), seeds=2, steps=70, duration="2s", algorithms=(), overrides=("a=1",), variants=("x",), full=True
     )
     assert identity.asked(identity.told(options)) == options
-    study = Study("T", [QUEUE], facts=lambda told: [("Measured", str(told.duration))])
-    shown = report(study, made(Evidence({"a": variant("a", [1])}), options=identity.told(options)), {})
-    assert ("Measured", "2s") in shown.facts
+    study = Study("T", [QUEUE], facts=lambda study_options: [("Measured", str(study_options.duration))])
+    page_report = report(study, made(Evidence({"a": variant("a", [1])}), options=identity.told(options)), {})
+    assert ("Measured", "2s") in page_report.facts
 
 
 @pytest.mark.parametrize("text", ["", "study\tx\n\nvariant\tmeasure\n", "study\tx\n\nvariant\tmeasure\t1\na\tb\t1\t2\n"])
@@ -218,9 +218,9 @@ def loaded(file: Path, *changes: tuple[str, str]) -> Study:
     for before, after in changes:
         assert before in text
         text = text.replace(before, after)
-    place = file.with_name("changed.py")
-    place.write_text(text)
-    return LIBRARY.chosen([str(place)])[0]
+    changed_file = file.with_name("changed.py")
+    changed_file.write_text(text)
+    return LIBRARY.chosen([str(changed_file)])[0]
 
 
 def test_comments_docstrings_claims_and_styles_change_no_identity(own: Path) -> None:
@@ -251,15 +251,15 @@ def test_specs_and_what_measures_change_identities(own: Path) -> None:
 
 def test_a_table_with_tuples_as_keys_is_part_of_an_identity(own: Path) -> None:
     read = ("/ MBIT", "/ UNITS[1, 2]")
-    one, other = (loaded(own, read, ("MBIT = 1e6", f"UNITS = {{(1, 2): {each}}}")) for each in ("1e6", "1e5"))
+    one, other = (loaded(own, read, ("MBIT = 1e6", f"UNITS = {{(1, 2): {unit}}}")) for unit in ("1e6", "1e5"))
     same = loaded(own, read, ("MBIT = 1e6", "UNITS = {(1, 2): 1_000_000.0}"))
     assert identity.of_measures(one) == identity.of_measures(same) != identity.of_measures(other)
 
 
 def test_a_file_that_a_function_reads_counts_by_what_it_does_wherever_it_lies(tmp_path: Path) -> None:
     identities = []
-    for place, content in (("one", "int a;\n"), ("two", "int a; // a comment\n"), ("three", "int b;\n")):
-        folder = tmp_path / place
+    for name, content in (("one", "int a;\n"), ("two", "int a; // a comment\n"), ("three", "int b;\n")):
+        folder = tmp_path / name
         folder.mkdir()
         (folder / "cost.c").write_text(content)
         identities.append(identity._digest({"source": folder / "cost.c"}))
@@ -279,7 +279,7 @@ def test_a_study_file_outside_gives_only_its_own_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (('below("slow", "fast"', 'below("slwo", "fast"'), "variant 'slwo' is unknown; did you mean slow?"),
         (("measures=[GOODPUT]", 'measures=[Measure("goodput", "g")]'), "measure 'goodput_bps' is unknown; did you mean goodput?"),
@@ -294,16 +294,16 @@ def test_a_study_file_outside_gives_only_its_own_code() -> None:
     ],
 )
 def test_mistakes_in_a_study_are_one_line(
-    change: tuple[str, str], said: str, own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    change: tuple[str, str], message: str, own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own.write_text(OWN_STUDY.replace(*change))
     assert main.main(["study", "run", str(own), "--out", str(tmp_path / "out"), "--quiet"]) != 0
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1 and "Traceback" not in error
+    assert message in error and error.count("\n") == 1 and "Traceback" not in error
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         (["run", "acc/figure-99"], "study 'acc/figure-99' is unknown"),
         (["run", "nowhere.py"], "study nowhere.py: no such file"),
@@ -314,46 +314,46 @@ def test_mistakes_in_a_study_are_one_line(
     ],
 )
 def test_mistakes_of_a_command_are_one_line(
-    argv: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    argv: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     try:
         code = main.main(["study", *argv])
     except SystemExit as error:
         code = int(error.code or 0)
-    assert code == 2 and said in capsys.readouterr().err and list(tmp_path.iterdir()) == []
+    assert code == 2 and message in capsys.readouterr().err and list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("asked", "kept"), [(None, [1, 2, 3]), (1, [1]), (0, [])])
-def test_as_many_tracks_are_kept_as_a_variant_says(asked: int | None, kept: list[int]) -> None:
+@pytest.mark.parametrize(("tracks", "kept_seeds"), [(None, [1, 2, 3]), (1, [1]), (0, [])])
+def test_as_many_tracks_are_kept_as_a_variant_says(tracks: int | None, kept_seeds: list[int]) -> None:
     track = Track(np.array([1.0]), {"queue": np.array([2.0])})
     study = Study("T", [QUEUE], measure=lambda result: {"queue": 3.0}, track=lambda result: track)
     results: dict[int, Any] = dict.fromkeys((3, 1, 2))
-    found = collect.measured(study, Variant("a", tracks=asked), results)
-    assert list(found.over_time) == kept and found.numbers == {"queue": dict.fromkeys((1, 2, 3), 3.0)}
+    evidence = collect.measured(study, Variant("a", tracks=tracks), results)
+    assert list(evidence.over_time) == kept_seeds and evidence.numbers == {"queue": dict.fromkeys((1, 2, 3), 3.0)}
 
 
 def test_findings_name_known_studies_claims_and_keys(tmp_path: Path) -> None:
     file = tmp_path / findings.FILE
-    good = '[[finding]]\nstudy = "x"\nclaims = ["c"]\nhypothesis = "wind"\nexperiment = "no wind"\nshowed = "it stands"\n'
-    file.write_text(good)
+    finding = '[[finding]]\nstudy = "x"\nclaims = ["c"]\nhypothesis = "wind"\nexperiment = "no wind"\nshowed = "it stands"\n'
+    file.write_text(finding)
     causes = findings.read(file, ["x"])["x"]
     assert causes["c"].shown and causes["c"].showed == "it stands"
     findings.require_claims(file, "x", causes, [Claim("c", "page 7", ())])
     with pytest.raises(UsageError, match="claim 'c' is unknown"):
         findings.require_claims(file, "x", causes, [Claim("d", "page 7", ())])
-    for text, said in (
-        (good.replace('"x"', '"y"'), "study 'y'"),
-        (good + 'whoever = "me"\n', "key 'whoever'"),
+    for text, message in (
+        (finding.replace('"x"', '"y"'), "study 'y'"),
+        (finding + 'whoever = "me"\n', "key 'whoever'"),
         ("[[", "Invalid"),
     ):
         file.write_text(text)
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             findings.read(file, ["x"])
 
 
 def test_a_cause_is_told_with_the_verdict_that_it_explains() -> None:
-    same, other = (claims.Judged(Claim("c", "p", ()), each, ()) for each in (Verdict.SAME, Verdict.OPPOSITE))
+    same, other = (claims.Judged(Claim("c", "p", ()), outcome, ()) for outcome in (Verdict.SAME, Verdict.OPPOSITE))
     why = findings.Cause("wind", "no wind", "it stands")
     assert findings.finding(other, {"c": why}).cause == why and findings.finding(same, {"c": why}).cause is None
     assert findings.finding(same, {"c": replace(why, of_success=True)}).cause is not None
@@ -362,23 +362,23 @@ def test_a_cause_is_told_with_the_verdict_that_it_explains() -> None:
 def test_the_score_counts_printed_numbers_by_how_far_they_are_off() -> None:
     study = Study("T", [QUEUE], [Variant("a", paper={"queue": 100}), Variant("b", paper={"queue": 10})], name="own/x")
     evidence = Evidence({"a": variant("a", [105, 105]), "b": variant("b", [25, 25])})
-    told = report(study, made(evidence), {})
-    numbers = list(score.printed([told]))
-    assert [round(each.factor, 3) for each in numbers] == [1.05, 2.5]
+    study_report = report(study, made(evidence), {})
+    numbers = list(score.printed([study_report]))
+    assert [round(number.factor, 3) for number in numbers] == [1.05, 2.5]
     assert score.shares(numbers) == ["50%", "50%", "100%"]
 
 
 def test_claims_of_ours_and_on_set_ups_of_ours_are_not_counted() -> None:
     short = (claims.below("a", "b", QUEUE),)
-    told = [
+    sample_claims = [
         Claim("c", "page 7", short),
         Claim("c", "page 7", short, setup="shared buffer"),
         Claim("d", "ours: so", short),
     ]
-    study = Study("T", [QUEUE], claims=told, name="own/x")
-    shown = report(study, made(Evidence({"a": variant("a", [1, 2, 3]), "b": variant("b", [8, 9, 9.5])})), {})
-    assert [page.as_dict(each)["claim"] for each in shown.findings] == ["c", "Shared buffer: c", "d"]
-    assert shown.summary == "1 same"
+    study = Study("T", [QUEUE], claims=sample_claims, name="own/x")
+    study_report = report(study, made(Evidence({"a": variant("a", [1, 2, 3]), "b": variant("b", [8, 9, 9.5])})), {})
+    assert [page.as_dict(finding)["claim"] for finding in study_report.findings] == ["c", "Shared buffer: c", "d"]
+    assert study_report.summary == "1 same"
 
 
 def test_the_folder_of_a_study(tmp_path: Path) -> None:
@@ -389,10 +389,10 @@ def test_the_folder_of_a_study(tmp_path: Path) -> None:
     path = page.write(tmp_path, report(study, made(Evidence({"a": learner, "b": alone})), {}))
     text = path.read_text()
     assert "a is &lt;short&gt;" in text and "A note." in text and "300 steps" in text
-    (told,) = json.loads((tmp_path / "claims.json").read_text())["claims"]
+    (claim_row,) = json.loads((tmp_path / "claims.json").read_text())["claims"]
     measured = "a 0.001, 0.002, 0.003, b 0.005 \u00b1 0"
-    assert told["verdict"] == "same"
-    assert told["criteria"] == [{"criterion": "queue (kB) of a below that of b", "measured": measured}]
+    assert claim_row["verdict"] == "same"
+    assert claim_row["criteria"] == [{"criterion": "queue (kB) of a below that of b", "measured": measured}]
     assert (tmp_path / "table.csv").read_text().splitlines()[1] == "a,1,300,1.0"
     assert (tmp_path / "figure.png").stat().st_size > 1000
 
@@ -415,9 +415,9 @@ def test_a_study_of_ones_own_runs_resumes_reports_and_is_carried_over(
     first = file.read_text()
     runs = sorted((out / "own" / "rates" / "runs").glob("*-s*"))
     assert len(runs) == 6
-    times = [each.stat().st_mtime_ns for each in runs]
+    times = [run.stat().st_mtime_ns for run in runs]
     assert main.main(["study", "run", str(own), *places]) == 0
-    assert [each.stat().st_mtime_ns for each in runs] == times and file.read_text() == first
+    assert [run.stat().st_mtime_ns for run in runs] == times and file.read_text() == first
 
     sample = table.read(file)
     assert sample.sample is not None and sample.sample.variant == "slow"
@@ -459,26 +459,26 @@ def test_a_variant_may_be_short_alone_and_have_another_file_of_a_seed_at_full_le
     files = {"workload.file": "usual-{seed}.csv"}
     both = Variant("both", by_seed=files, full={"workload.file": "full-{seed}.csv"})
     study = Study("t", [QUEUE], [both, Variant("brief", by_seed=files, short=True)], "own/t", base=keys)
-    flow, found = "source,destination,port,start,stop,size\nh1,h3,5001,0,1,0\n", []
+    flow, file_names = "source,destination,port,start,stop,size\nh1,h3,5001,0,1,0\n", []
     for full in (False, True):
         options = StudyOptions(tmp_path, full=full)
         collect.write(collect.folder("t", options), {"usual-2.csv": flow, "full-2.csv": flow})
-        specs = {each.name: collect.spec_of(study, each, options, 2) for each in study.chosen(options)}
-        found.append({name: Path(dict(made.workload.own)["file"]).name for name, made in specs.items()})
-    assert found == [{"both": "usual-2.csv", "brief": "usual-2.csv"}, {"both": "full-2.csv"}]
+        specs = {variant.name: collect.spec_of(study, variant, options, 2) for variant in study.chosen(options)}
+        file_names.append({name: Path(dict(spec.workload.own)["file"]).name for name, spec in specs.items()})
+    assert file_names == [{"both": "usual-2.csv", "brief": "usual-2.csv"}, {"both": "full-2.csv"}]
 
 
 def test_what_makes_a_track_has_an_identity() -> None:
     """A track's class has methods without a text of their own, which its decorator generated."""
-    found: dict[str, Any] = {}
-    identity._of_code(measured.track, found)
-    assert "class Track" in found["dc_gym.study.evidence.Track"] and "dc_gym.study.measured.longest_queues" in found
+    sources: dict[str, Any] = {}
+    identity._of_code(measured.track, sources)
+    assert "class Track" in sources["dc_gym.study.evidence.Track"] and "dc_gym.study.measured.longest_queues" in sources
 
 
 def broken(study: Study, evidence: Evidence) -> list[str]:
     """Returns the identities that evidence breaks; those about variants that did not run count as kept."""
-    ran = [each for each in study.identities if set(each.about) <= set(evidence.variants)]
-    return [each.words for each in ran if each.judge(evidence).verdict is not Verdict.SAME]
+    ran = [criterion for criterion in study.identities if set(criterion.about) <= set(evidence.variants)]
+    return [criterion.words for criterion in ran if criterion.judge(evidence).verdict is not Verdict.SAME]
 
 
 def test_stored_evidence_keeps_the_identities_of_its_study() -> None:
@@ -491,5 +491,5 @@ def test_stored_evidence_keeps_the_identities_of_its_study() -> None:
 
 def test_an_identity_that_is_broken_is_told() -> None:
     study = Study("T", [QUEUE], identities=[claims.less_than("a", QUEUE, 11), claims.less_than("absent", QUEUE, 11)])
-    kept, spoilt = (Evidence({"a": variant("a", values)}) for values in ([10, 10.5], [10, 12]))
-    assert broken(study, kept) == [] and broken(study, spoilt) == ["queue (kB) of a below 0.011 for every seed"]
+    sound, spoilt = (Evidence({"a": variant("a", values)}) for values in ([10, 10.5], [10, 12]))
+    assert broken(study, sound) == [] and broken(study, spoilt) == ["queue (kB) of a below 0.011 for every seed"]

@@ -67,11 +67,11 @@ def test_a_decision_that_takes_time_is_enforced_that_much_later(agentd, latency_
     host = told(rates)
     agentd(EPISODE.format(options=f"'--latency', {latency_ns}", count=8), host)
     for step, ack, applied_ns, enforced_bps in host.seen:
-        done = [k for k in rates if k * MS + latency_ns <= step * MS]
-        shown = [k for k in rates if k * MS + latency_ns < step * MS]
-        assert ack == 2 * len(done)
-        assert applied_ns == (done[-1] * MS + latency_ns if done else None)
-        assert enforced_bps == (rates[shown[-1]] if shown else [LINE, LINE])
+        applied = [k for k in rates if k * MS + latency_ns <= step * MS]
+        visible = [k for k in rates if k * MS + latency_ns < step * MS]
+        assert ack == 2 * len(applied)
+        assert applied_ns == (applied[-1] * MS + latency_ns if applied else None)
+        assert enforced_bps == (rates[visible[-1]] if visible else [LINE, LINE])
 
 
 def test_sweeps_between_steps(agentd, tmp_path):
@@ -205,8 +205,8 @@ def test_a_change_of_marking_loses_nothing(agentd):
     (line,) = agentd(MARKING + textwrap.dedent(program), host)
     start = f"390000 390000 {2**32 - 1}"
     assert line == f"over 150 0 400000 {start} 9 0 {start} 137 {LINE}", "the start is back; the kernel says that the limit is 0"
-    wanted = [START] + [[*values[:3], values[3] // 8 * 8] for values in changes.values()]
-    assert [in_force for *_, in_force in host.seen] == wanted
+    expected = [START] + [[*values[:3], values[3] // 8 * 8] for values in changes.values()]
+    assert [in_force for *_, in_force in host.seen] == expected
     backlog, left = column(host, BACKLOG_PACKETS), column(host, TX_PACKETS)
     assert [a + b for a, b in zip(backlog, left, strict=True)] == [0] + [200] * 150
     assert [a - b for a, b in zip(left[2:], left[1:-1], strict=True)].count(0) < 40, "a frame takes 1.2 steps"
@@ -486,13 +486,13 @@ FINE_STEPS = ["--interval", 10**4, "--step", MS]
     ],
 )
 def test_refuses_arguments(args, words):
-    done = subprocess.run([str(AGENTD), *map(str, args)], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert words in done.stderr
-    assert done.stderr.startswith("agentd: ") and done.stderr.count("\n") == 1
+    child = subprocess.run([str(AGENTD), *map(str, args)], capture_output=True, text=True, timeout=60)
+    assert (child.returncode, child.stdout) == (2, "")
+    assert words in child.stderr
+    assert child.stderr.startswith("agentd: ") and child.stderr.count("\n") == 1
 
 
 def test_helps():
-    done = subprocess.run([str(AGENTD), "--help"], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("usage: agentd --ports FILE --actuators FILE")
+    child = subprocess.run([str(AGENTD), "--help"], capture_output=True, text=True, timeout=60)
+    assert (child.returncode, child.stderr) == (0, "")
+    assert child.stdout.startswith("usage: agentd --ports FILE --actuators FILE")

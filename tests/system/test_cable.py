@@ -564,14 +564,14 @@ GONE = {
 WHEN = {"idle": (10**9, 0), "under way": (10**9, 20), "full queue": (10**6, 50)}  # bit/s, frames
 
 
-@pytest.mark.parametrize("what", GONE)
+@pytest.mark.parametrize("deletion", GONE)
 @pytest.mark.parametrize("when", WHEN)
-def test_deletion_takes_both_ends_at_any_moment(cable, what, when):
+def test_deletion_takes_both_ends_at_any_moment(cable, deletion, when):
     """Twenty times each, so that a device that leaks would keep its name or its namespace."""
     cable(f"""
         before = os.listdir("/sys/class/net")
         rate_bps, frames = {WHEN[when]}
-        gone = {GONE[what]!r}
+        gone = {GONE[deletion]!r}
         for round in range(20):
             left, right = open_ns("left", "right")
             pair(rate_bps, 10**7, "left", "right")

@@ -39,8 +39,8 @@ TELEMETRY_AT, TELEMETRY_FLAG = 74, 8
 
 
 def run(folder: Path, name: str, settings: tuple[str, ...], ports: list[str]) -> Result:
-    asked = [f"capture.ports={json.dumps(ports)}"] if ports else []
-    return rdma_lab.run(folder, name, *settings, *asked)
+    overrides = [f"capture.ports={json.dumps(ports)}"] if ports else []
+    return rdma_lab.run(folder, name, *settings, *overrides)
 
 
 def captured(result: Result, port: str) -> Capture:
@@ -89,11 +89,11 @@ def test_a_capture_changes_no_result_and_repeats_to_the_byte(
 @pytest.mark.lab
 def test_no_frame_is_missing(tcp: Result) -> None:
     for port, row in rows(tcp).items():
-        found = captured(tcp, port)
-        assert (len(found.sent()), len(found.arrived())) == (row["sent"], row["received"])
+        capture = captured(tcp, port)
+        assert (len(capture.sent()), len(capture.arrived())) == (row["sent"], row["received"])
         assert row["sent"] + row["sent_later"] == row["port_sent"] > 1000
         assert row["received"] + row["received_later"] == row["port_received"] > 100
-        assert (row["lost"], found.lost, found.received) == (0, 0, len(found.frames))
+        assert (row["lost"], capture.lost, capture.received) == (0, 0, len(capture.frames))
 
 
 @pytest.mark.lab
@@ -101,9 +101,9 @@ def test_pauses_are_in_the_file_of_the_port_that_sends_them(tmp_path: Path, lab_
     """A PAUSE frame has its address, its type and the classes of 802.1Qbb, and is 60 bytes long."""
     settings = ("topology.shared_buffer=100kB", "topology.pfc=classes", "controller.name=cubic", "time.duration=50ms")
     result = run(tmp_path, "pauses", settings, ["s1-eth1", "h1-eth0"])
-    of_port = {port: [each for each in captured(result, port).frames if is_pause(each)] for port in ("s1-eth1", "h1-eth0")}
+    of_port = {port: [pfc for pfc in captured(result, port).frames if is_pause(pfc)] for port in ("s1-eth1", "h1-eth0")}
     assert len(of_port["s1-eth1"]) > 10 and not of_port["h1-eth0"]
-    assert {each.length for each in of_port["s1-eth1"]} == {60} and all(each.direction == "out" for each in of_port["s1-eth1"])
+    assert {pfc.length for pfc in of_port["s1-eth1"]} == {60} and all(pfc.direction == "out" for pfc in of_port["s1-eth1"])
     row = rows(result)["s1-eth1"]
     assert row["sent"] + row["sent_later"] == row["port_sent"]
     assert result.digest == run(tmp_path, "without", settings, []).digest
@@ -119,10 +119,10 @@ def test_all_ports_of_a_fat_tree_at_once(tmp_path: Path, lab_kernel: Path) -> No
     settings = ("topology.preset=fattree-k4", "workload.kind=hotspot", "controller.name=dctcp", "time.duration=10ms")
     graph = rdma_lab.load(tmp_path, *settings).graph()
     result = run(tmp_path, "all", settings, [port.ifname for port in graph.ports()])
-    found = rows(result)
-    assert len(found) == 96 and sum(row["sent"] for row in found.values()) > 1000
+    counts = rows(result)
+    assert len(counts) == 96 and sum(row["sent"] for row in counts.values()) > 1000
     for port in graph.ports():
-        sent, received = found[port.ifname], found[graph.peer(port).ifname]
+        sent, received = counts[port.ifname], counts[graph.peer(port).ifname]
         assert sent["sent"] + sent["sent_later"] == sent["port_sent"] and sent["lost"] == 0
         assert 0 <= sent["sent"] - received["received"] <= 4, "as many of the shortest frames fit onto a link of 1 us"
 
@@ -132,8 +132,8 @@ def test_all_ports_of_a_fat_tree_at_once(tmp_path: Path, lab_kernel: Path) -> No
 
 @pytest.mark.lab
 def test_the_header_names_port_link_and_unit(tcp: Result) -> None:
-    found = captured(tcp, "s1-eth3")
-    assert (found.interface, found.link, found.resolution, found.snap) == ("s1-eth3", ETHERNET, NANOSECONDS, 2000)
+    capture = captured(tcp, "s1-eth3")
+    assert (capture.interface, capture.link, capture.resolution, capture.snap) == ("s1-eth3", ETHERNET, NANOSECONDS, 2000)
 
 
 @pytest.mark.lab
@@ -169,11 +169,11 @@ def test_direction_and_snap_length(tmp_path: Path, lab_kernel: Path) -> None:
     whole = captured(both, "s1-eth3")
     assert whole.snap == 128 and max(len(frame.data) for frame in whole.frames) == 128
     for way, result in some.items():
-        found = captured(result, "s1-eth3")
-        assert found.snap == 64
+        capture = captured(result, "s1-eth3")
+        assert capture.snap == 64
         expected = [(frame.t_ns, frame.length, frame.data[:64]) for frame in whole.frames if frame.direction == way]
-        assert [(frame.t_ns, frame.length, frame.data) for frame in found.frames] == expected
-        assert {frame.direction for frame in found.frames} == {way}
+        assert [(frame.t_ns, frame.length, frame.data) for frame in capture.frames] == expected
+        assert {frame.direction for frame in capture.frames} == {way}
 
 
 # --- NICs
@@ -198,12 +198,12 @@ def test_the_nics_header_is_in_the_file(nics: Result) -> None:
     assert numbers == list(range(len(numbers))) and len(numbers) > 500
 
 
-def tshark(path: Path, *wanted: str) -> list[list[str]]:
+def tshark(path: Path, *fields: str) -> list[list[str]]:
     argv = ["tshark", "-X", f"lua_script:{DISSECTOR}", "-r", str(path), "-T", "fields"]
-    argv += [word for name in wanted for word in ("-e", name)]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    assert done.returncode == 0 and "Lua" not in done.stderr, done.stderr
-    return [line.split("\t") for line in done.stdout.splitlines()]
+    argv += [word for name in fields for word in ("-e", name)]
+    child = subprocess.run(argv, capture_output=True, text=True)
+    assert child.returncode == 0 and "Lua" not in child.stderr, child.stderr
+    return [line.split("\t") for line in child.stdout.splitlines()]
 
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed: apt-get install tshark")
@@ -220,9 +220,9 @@ def test_wireshark_opens_it_and_shows_the_nics_header(nics: Result) -> None:
         "dcgym.flow",
         "dcgym.psn",
     )
-    found, shown = captured(nics, "h1-eth0").frames, tshark(nics.path / "capture" / "h1-eth0.pcapng", *names)
-    assert len(shown) == len(found) and (nics.path / "capture" / DISSECTOR.name).read_bytes() == DISSECTOR.read_bytes()
-    for frame, (time, interface, direction, opcode, flow, psn) in zip(found, shown, strict=True):
+    frames, dissected = captured(nics, "h1-eth0").frames, tshark(nics.path / "capture" / "h1-eth0.pcapng", *names)
+    assert len(dissected) == len(frames) and (nics.path / "capture" / DISSECTOR.name).read_bytes() == DISSECTOR.read_bytes()
+    for frame, (time, interface, direction, opcode, flow, psn) in zip(frames, dissected, strict=True):
         seconds, _, parts = time.partition(".")
         assert int(seconds) * 10**9 + int(parts) == frame.t_ns
         assert (interface, int(direction, 0)) == ("h1-eth0", {"in": 1, "out": 2}[frame.direction])
@@ -244,9 +244,9 @@ def test_wireshark_shows_telemetry(tmp_path: Path) -> None:
         struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, ETHERNET) + struct.pack("<4I", 0, 0, *2 * [len(frame)]) + frame
     )
     fields = ("hops", "rate", "time", "sent", "queue")
-    ((flow, *shown),) = tshark(path, "dcgym.flow", *(f"dcgym.int.{name}" for name in fields))
-    expected = ["2", *(",".join(str(hop[place]) for hop in hops) for place in range(4))]
-    assert flow == "5" and shown == expected
+    ((flow, *values),) = tshark(path, "dcgym.flow", *(f"dcgym.int.{name}" for name in fields))
+    expected = ["2", *(",".join(str(hop[index]) for hop in hops) for index in range(4))]
+    assert flow == "5" and values == expected
 
 
 @pytest.mark.lab
@@ -269,7 +269,7 @@ def test_each_port_s_record_is_in_the_frame_that_it_sends(tmp_path: Path, lab_ke
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ('capture.ports=["s1-et3"]', "the network has no port 's1-et3'; did you mean s1-eth3?"),
         ('capture.ports=["x"]', "the network has no port 'x'; the ports are s1-eth1 .. h4-eth0"),
@@ -282,24 +282,24 @@ def test_each_port_s_record_is_in_the_frame_that_it_sends(tmp_path: Path, lab_ke
         ("capture.prots=[]", "did you mean capture.ports?"),
     ],
 )
-def test_a_wrong_request_is_one_line(tmp_path: Path, setting: str, said: str) -> None:
+def test_a_wrong_request_is_one_line(tmp_path: Path, setting: str, message: str) -> None:
     with pytest.raises(SpecError) as raised:
         rdma_lab.load(tmp_path, *TCP, setting)
-    assert said in str(raised.value) and "\n" not in str(raised.value)
+    assert message in str(raised.value) and "\n" not in str(raised.value)
 
 
 def test_the_option_is_short_for_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rdma_lab.load(tmp_path)
     assert main(["run", str(tmp_path / "spec.toml"), "--pcap", "s1-eth3", "--pcap", "s1-eth9"]) == 2
-    assert "capture.ports" in (said := capsys.readouterr().err) and "no port 's1-eth9'; did you mean" in said
+    assert "capture.ports" in (stderr := capsys.readouterr().err) and "no port 's1-eth9'; did you mean" in stderr
 
 
 def test_a_spec_without_captures_has_no_section(tmp_path: Path) -> None:
     plain = rdma_lab.load(tmp_path, *TCP)
     assert "capture" not in plain.to_dict()
-    asked = rdma_lab.load(tmp_path, *TCP, 'capture.ports=["h1-eth0"]')
-    assert asked.to_dict()["capture"]["ports"] == ["h1-eth0"]
-    assert spec.from_dict(asked.to_dict(), tmp_path).capture == asked.capture
+    with_capture = rdma_lab.load(tmp_path, *TCP, 'capture.ports=["h1-eth0"]')
+    assert with_capture.to_dict()["capture"]["ports"] == ["h1-eth0"]
+    assert spec.from_dict(with_capture.to_dict(), tmp_path).capture == with_capture.capture
 
 
 def test_an_environment_keeps_no_frames(tmp_path: Path) -> None:
@@ -326,8 +326,8 @@ def test_a_captured_run_whose_datagrams_are_under_way_at_its_end_is_fit(directio
     (tmp_path / "spec.toml").write_text(FULL)
     words = ["run", tmp_path / "spec.toml", "--out", tmp_path / "out", "--quiet", "--pcap", direction]
     argv = [sys.executable, "-m", "dc_gym.cli.main", *map(str, words)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    child = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    assert child.returncode == 0, child.stderr
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["unfit_reasons"] == [] and manifest["conservation"]["under_way"] > 0
     (captured,) = manifest["capture"]

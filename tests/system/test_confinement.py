@@ -137,8 +137,8 @@ def test_what_a_lab_may_write_to_is_said(lab_config, tmp_path):
     (run / "out").mkdir(parents=True)
     (run / "given").write_text("given")
     script = f"cat {run}/given; touch {run}/new {run}/.lab/new; echo x > {run}/given; echo yes > {run}/out/inside"
-    said: list[str] = []
-    with Lab(lab_config(["/bin/sh", "-c", script], writable=[run / "out"]), said.append) as lab:
+    lines: list[str] = []
+    with Lab(lab_config(["/bin/sh", "-c", script], writable=[run / "out"]), lines.append) as lab:
         lab.wait()
     assert (run / "out" / "inside").read_text() == "yes\n"
     assert (run / "given").read_text() == "given" and not (run / "new").exists() and not (run / ".lab" / "new").exists()
@@ -165,8 +165,8 @@ def given(outside):
     return folder
 
 
-def tried(body, given, *words):
-    return launched([sys.executable, "-c", TRY + CODE + body, str(given), *words], given).splitlines()
+def tried(body, folder, *words):
+    return launched([sys.executable, "-c", TRY + CODE + body, str(folder), *words], folder).splitlines()
 
 
 @needs_landlock
@@ -231,8 +231,8 @@ print(code(lambda: open(f"/proc/{pid}/mem", "r+b")))
 def test_a_lab_of_roots_has_no_right_of_roots(given):
     """In a container root may lack rights itself."""
     for within in ((), ("setpriv", "--bounding-set", "-dac_read_search,-setpcap")):
-        found = launched(["/bin/cat", "/proc/self/status"], given, within)
-        status = dict(line.split(":", 1) for line in found.splitlines())
+        status_text = launched(["/bin/cat", "/proc/self/status"], given, within)
+        status = dict(line.split(":", 1) for line in status_text.splitlines())
         assert status["Uid"].split() == status["Gid"].split() == ["65534"] * 4
         assert {int(status[name], 16) for name in ("CapPrm", "CapEff", "CapInh", "CapAmb")} == {0}
         assert status["NoNewPrivs"].strip() == "1"
@@ -262,19 +262,19 @@ def test_roots_folders_in_a_closed_one_are_there_and_nothing_else_of_it(lab_conf
     (tools / "hello").chmod(0o755)
     (closed / "secret").write_text("root's")
     closed.chmod(0o700)
-    said: list[str] = []
+    lines: list[str] = []
     script = f"{tools}/hello; ls {closed} {closed}/deep; echo yes > {run}/out/inside"
-    with Lab(lab_config(["/bin/sh", "-c", script], run_dir=run, writable=[run / "out"], reads=[tools]), said.append) as lab:
-        assert lab.wait().status == 0, said
+    with Lab(lab_config(["/bin/sh", "-c", script], run_dir=run, writable=[run / "out"], reads=[tools]), lines.append) as lab:
+        assert lab.wait().status == 0, lines
     assert (run / "out" / "inside").read_text() == "yes\n"
-    assert said == ["hello", f"{closed}:", "deep", "tools", "", f"{closed}/deep:", "run"]
+    assert lines == ["hello", f"{closed}:", "deep", "tools", "", f"{closed}/deep:", "run"]
 
 
 @pytest.mark.root
 def test_a_folder_that_the_labs_user_cannot_read_is_told_with_a_remedy(lab_config, outside):
     (outside / "tools").mkdir(mode=0o700)
-    told = rf"{outside}/tools is closed to user 65534, as whom root's labs run: chmod -R a\+rX {outside}/tools"
-    with pytest.raises(UsageError, match=told), Lab(lab_config(["/bin/true"], reads=[outside / "tools"])):
+    message = rf"{outside}/tools is closed to user 65534, as whom root's labs run: chmod -R a\+rX {outside}/tools"
+    with pytest.raises(UsageError, match=message), Lab(lab_config(["/bin/true"], reads=[outside / "tools"])):
         pass
 
 
@@ -302,11 +302,11 @@ def test_a_result_has_nothing_that_leads_elsewhere(outside):
     (outside / "spec.toml").write_text(SPEC)
     out = outside / "out"
     argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(outside / "spec.toml"), "--out", str(out), "--no-plot"]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    assert "hostile.sh in h1 failed" in done.stderr and victim.read_text() == "mine"
-    assert "of what programs left is no plain file or folder and was removed" in done.stderr
-    found = [path for path in out.rglob("*") if not path.is_dir()]
-    assert all(path.is_file() and not path.is_symlink() and path.stat().st_uid == os.geteuid() for path in found)
+    child = subprocess.run(argv, capture_output=True, text=True)
+    assert "hostile.sh in h1 failed" in child.stderr and victim.read_text() == "mine"
+    assert "of what programs left is no plain file or folder and was removed" in child.stderr
+    files = [path for path in out.rglob("*") if not path.is_dir()]
+    assert all(path.is_file() and not path.is_symlink() and path.stat().st_uid == os.geteuid() for path in files)
     assert (out / "exec/sub/kept").read_text() == "fine\n" and (out / "exec/sub/kept").stat().st_mode & 0o7000 == 0
     assert "mine" not in "".join(path.read_text() for path in (out / "exec").rglob("*") if path.is_file())
     assert (out / "summary.json").read_text().startswith("{")
@@ -333,9 +333,9 @@ def test_what_cannot_be_taken_over_is_named(tmp_path, monkeypatch):
         raise OSError(errno.EIO, "Input/output error", fd)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    with pytest.raises(OSError, match="Input/output error") as caught:
+    with pytest.raises(OSError, match="Input/output error") as excinfo:
         take_over(tmp_path / "left")
-    assert caught.value.filename == str(tmp_path / "left")
+    assert excinfo.value.filename == str(tmp_path / "left")
 
 
 @pytest.mark.lab
@@ -347,9 +347,9 @@ def test_a_program_that_asks_for_a_step_is_one_line(outside):
     program.chmod(0o755)
     (outside / "spec.toml").write_text(SPEC)
     argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(outside / "spec.toml"), "--out", str(outside / "out")]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("dcgym: a program in the lab asked the host for a step of an agent")
+    child = subprocess.run(argv, capture_output=True, text=True)
+    assert child.returncode == 1 and "Traceback" not in child.stderr
+    assert child.stderr.splitlines()[-1].startswith("dcgym: a program in the lab asked the host for a step of an agent")
     assert not (outside / "out").exists()
 
 
@@ -363,8 +363,8 @@ def test_without_landlock_a_lab_runs_and_the_manifest_says_so(outside):
     program.chmod(0o755)
     (outside / "spec.toml").write_text(SPEC)
     argv = ["run", str(outside / "spec.toml"), "--out", str(outside / "out"), "--no-plot"]
-    done = subprocess.run([sys.executable, "-c", UNCONFINED, *argv], capture_output=True, text=True)
-    assert "hostile.sh in h1 failed" in done.stderr, done.stderr
+    child = subprocess.run([sys.executable, "-c", UNCONFINED, *argv], capture_output=True, text=True)
+    assert "hostile.sh in h1 failed" in child.stderr, child.stderr
     manifest = json.loads((outside / "out" / "manifest.json").read_text())
     assert manifest["lab_landlock_abi"] == 0 and manifest["fit"]
     assert "landlock" not in str(manifest["environment"]), "it does not change results"
@@ -374,5 +374,5 @@ def test_without_landlock_a_lab_runs_and_the_manifest_says_so(outside):
 @pytest.mark.parametrize(("abi", "good", "words"), [(0, False, "no Landlock"), (3, True, "may signal"), (7, True, "Landlock 7")])
 def test_the_doctor_says_what_confines_a_lab(abi, good, words, monkeypatch):
     monkeypatch.setattr(doctor, "landlock_abi", lambda: abi)
-    (found,) = doctor._confinement()
-    assert found.good == good and words in found.words and bool(found.remedy) != good
+    (check,) = doctor._confinement()
+    assert check.good == good and words in check.words and bool(check.remedy) != good

@@ -48,8 +48,8 @@ def test_commands_arrive_after_the_network_s_delay(agentd):
     """
     assert agentd(STAR + textwrap.dedent(program), host) == ["over 5 0", "0 "]
     enforced = [[LINE, LINE], [4_000_000, 5_000_000], [10_000, LINE], [10_000, LINE], [2_000_000, 3_000_000]]
-    assert [seen[3] for seen in host.seen[:5]] == enforced
-    assert [seen[1] for seen in host.seen] == [0, 2, 4, 4, 6, 6]
+    assert [record[3] for record in host.seen[:5]] == enforced
+    assert [record[1] for record in host.seen] == [0, 2, 4, 4, 6, 6]
     for (_, _, applied_ns, _), sent_at in zip(host.seen[1:], (0, 1, 1, 3, 3), strict=True):
         assert 0 <= applied_ns - (sent_at * MS + DELAY_NS + PACKET_NS) < 200  # what clock reads cost
 
@@ -67,10 +67,10 @@ def test_a_lost_packet_stops_nothing(agentd):
     agentd.end()
     """
     assert agentd(STAR + textwrap.dedent(program), host) == ["over 260 0", "True"]
-    assert [seen[0] for seen in host.seen] == list(range(261))
+    assert [record[0] for record in host.seen] == list(range(261))
     last = host.seen[-1]
     assert (last[1], last[3]) == (host.sent[-1], [2_900_000, 3_900_000])
-    acks = [seen[1] for seen in host.seen]
+    acks = [record[1] for record in host.seen]
     assert acks == sorted(acks) and len(set(acks)) > 10
     assert host.timeouts > 0
 
@@ -104,7 +104,7 @@ def test_the_next_episode_knows_nothing_of_packets_under_way(agentd):
     agentd.end()
     """
     assert agentd(STAR + textwrap.dedent(program), host) == ["over 2 0", "over 2 0", "1000000 2000000"]
-    assert [seen[1:] for seen in host.seen] == [(0, None, [LINE, LINE])] * 3 + [(2, None, [LINE, LINE])] * 3
+    assert [record[1:] for record in host.seen] == [(0, None, [LINE, LINE])] * 3 + [(2, None, [LINE, LINE])] * 3
 
 
 SIGNAL_FIRST = r"""
@@ -129,8 +129,8 @@ def test_a_signal_just_before_the_wait_stops_hostd(agentd, tmp_path):
     source.write_text(SIGNAL_FIRST)
     programs.mkdir()
     flags = f"CFLAGS=-std=c11 -D_GNU_SOURCE -O2 -Wl,--wrap=epoll_pwait,--wrap=epoll_wait {source}"
-    made = ["make", "--no-print-directory", f"BIN={programs}", flags, f"{programs}/hostd"]
-    subprocess.run(made, cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    argv = ["make", "--no-print-directory", f"BIN={programs}", flags, f"{programs}/hostd"]
+    subprocess.run(argv, cwd=ROOT, check=True, stdout=subprocess.PIPE)
     program = f"""
     star(1000, 0)
     os.environ["PROGRAMS"] = "{programs}"
@@ -155,22 +155,22 @@ def test_a_signal_just_before_the_wait_stops_hostd(agentd, tmp_path):
     ],
 )
 def test_refuses_arguments(args, words):
-    done = subprocess.run([str(HOSTD), *args], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert words in done.stderr
-    assert done.stderr.startswith("hostd: ") and done.stderr.count("\n") == 1
+    child = subprocess.run([str(HOSTD), *args], capture_output=True, text=True, timeout=60)
+    assert (child.returncode, child.stdout) == (2, "")
+    assert words in child.stderr
+    assert child.stderr.startswith("hostd: ") and child.stderr.count("\n") == 1
 
 
 def episode(env, seed: int) -> tuple[list[list[float]], list[dict]]:
     """Returns observations and infos of 60 steps, with actions that follow from the seed."""
     observation, info = env.reset(seed=seed)
     env.action_space.seed(seed)
-    seen, infos = [observation.tolist()], [info]
+    observations, infos = [observation.tolist()], [info]
     for _ in range(60):
         observation, _, _, _, info = env.step(env.action_space.sample())
-        seen.append(observation.tolist())
+        observations.append(observation.tolist())
         infos.append(info)
-    return seen, infos
+    return observations, infos
 
 
 def test_an_environment_over_a_control_network_that_loses_packets_repeats():
@@ -200,9 +200,9 @@ def test_a_reset_outlasts_commands_under_way(delay):
     after.reset(seed=4)
     for _ in range(190):
         after.step(-np.ones(after.action_space.shape, np.float32))
-    seen = episode(after, 5)
+    trajectory = episode(after, 5)
     assert after.unwrapped.session.boots == 1
-    assert seen == episode(fresh, 5)
+    assert trajectory == episode(fresh, 5)
     after.close()
     fresh.close()
 

@@ -62,9 +62,9 @@ def test_digests_are_equal_whatever_goes_on_around(shorten, controllers, tmp_pat
 
 def shortened(folder, shorten, controllers):
     cells = []
-    for cell in demo_cells(folder, *(each.name for each in demo.STUDY.variants if each.values["controller.name"] in controllers)):
-        found = [duration for case, duration in shorten.items() if cell.name.startswith(case)]
-        extra = [setting for duration in found for setting in (f"time.duration={duration}", "time.warmup=0s")]
+    for cell in demo_cells(folder, *(case.name for case in demo.STUDY.variants if case.values["controller.name"] in controllers)):
+        durations = [duration for case, duration in shorten.items() if cell.name.startswith(case)]
+        extra = [setting for duration in durations for setting in (f"time.duration={duration}", "time.warmup=0s")]
         cells.append(replace(cell, settings=(*cell.settings, *extra)))
     return cells
 
@@ -86,15 +86,15 @@ def differing(base, other):
 
 
 def as_another_user(cells):
-    with scratch(Path("/tmp"), "dcgym-user-") as place:
-        there = place / "home"  # the folder above stays root's, so that user cannot put anything in its place
+    with scratch(Path("/tmp"), "dcgym-user-") as parent:
+        there = parent / "home"  # the folder above stays root's, so that user cannot put anything in its place
         there.mkdir()
         os.chown(there, UNPRIVILEGED, UNPRIVILEGED)
         for spec in {cell.spec for cell in cells}:
             shutil.copy(spec, there)
         env = {"HOME": str(there), "DCGYM_CACHE": str(cache_dir()), "MPLCONFIGDIR": str(there)}
-        mine = [replace(cell, spec=there / cell.spec.name, out=there / cell.name, env=env, user=UNPRIVILEGED) for cell in cells]
-        return runs.run_all(mine)
+        copies = [replace(cell, spec=there / cell.spec.name, out=there / cell.name, env=env, user=UNPRIVILEGED) for cell in cells]
+        return runs.run_all(copies)
 
 
 def readable_by_all(path):

@@ -40,9 +40,9 @@ def test_a_run_is_equal(name, tmp_path, monkeypatch):
     cell = cell_of(name, tmp_path)
     on = replace(cell, name="on", out=tmp_path / "on")
     off = replace(cell, name="off", out=tmp_path / "off", settings=(*cell.settings, "lab.event_loop=off"))
-    found = runs.run_all([on, off], progress=Quiet())
-    assert found["on"].manifest["lab_loop_events"] > 0 and found["off"].manifest["lab_loop_events"] == 0
-    assert found["on"].digest == found["off"].digest, first_difference(found["on"].tables, found["off"].tables)
+    results = runs.run_all([on, off], progress=Quiet())
+    assert results["on"].manifest["lab_loop_events"] > 0 and results["off"].manifest["lab_loop_events"] == 0
+    assert results["on"].digest == results["off"].digest, first_difference(results["on"].tables, results["off"].tables)
 
 
 @pytest.mark.parametrize("name", quick_first(episodes.CASES, QUICK_EPISODES))
@@ -69,4 +69,4 @@ def test_the_kernel_s_tcp_tests_end_alike():
     header = tests.tcp_header.read_text()
     on, off = (host.run(chosen, header, kernel.path, host.default_jobs(), Quiet(), event_loop=loop) for loop in (True, False))
     assert len(on) > 100
-    assert [(each.script, each.family, each.status) for each in on] == [(each.script, each.family, each.status) for each in off]
+    assert [(run.script, run.family, run.status) for run in on] == [(run.script, run.family, run.status) for run in off]

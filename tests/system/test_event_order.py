@@ -86,7 +86,7 @@ def printed(in_lab, request):
 
 
 def test_frames_sent_at_one_moment_arrive_in_the_order_of_sending(printed):
-    found = printed("""
+    lines = printed("""
         import itertools
         says, hears = wire(*[20_000] * 4)
         for number, order in enumerate(itertools.permutations(range(4))):
@@ -98,12 +98,12 @@ def test_frames_sent_at_one_moment_arrive_in_the_order_of_sending(printed):
         for begin in range(0, len(texts), 4):
             print(together(texts[begin:begin + 4]))
     """)
-    assert found == [" ".join(order) for order in itertools.permutations("0123")]
+    assert lines == [" ".join(order) for order in itertools.permutations("0123")]
 
 
 def test_who_set_out_first_arrives_first(printed):
     """Frames on ways of different lengths are sent so that all arrive together."""
-    found = printed("""
+    lines = printed("""
         delays_ns = (30_000, 90_000, 10_000, 50_000)
         says, hears = wire(*delays_ns)
         for number, delay_ns in sorted(enumerate(delays_ns), key=lambda pair: -pair[1]):
@@ -111,14 +111,14 @@ def test_who_set_out_first_arrives_first(printed):
             say(says[number], str(number))
         print(together(heard(hears)))
     """)
-    assert found == ["1 3 0 2"]
+    assert lines == ["1 3 0 2"]
 
 
 @pytest.mark.parametrize(("ahead_ns", "order"), [(1, "other second"), (0, "second other")])
 def test_a_second_frame_is_started_when_the_first_has_arrived(printed, ahead_ns, order):
     """A cable has one event for the frames on their way. It is started again, for the second, when the first has arrived. A frame
     of another cable that arrives with the second comes before it if it set out before that moment."""
-    found = printed(f"""
+    lines = printed(f"""
         says, hears = wire(50_000, {ahead_ns})
         sleep_until(T)
         say(says[0], "first")
@@ -129,4 +129,4 @@ def test_a_second_frame_is_started_when_the_first_has_arrived(printed, ahead_ns,
         print(first[0])
         print(together(rest))
     """)
-    assert found == ["first", order]
+    assert lines == ["first", order]

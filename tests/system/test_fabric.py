@@ -99,13 +99,13 @@ def test_a_paths_time_is_that_of_its_links(in_fabric, direct):
         {"between": ["h3", "leaf"], "rate_bps": 333_333_333},
     ]
     pairs = [("h1", "h2"), ("h1", "h13"), ("h24", "h3"), ("h3", "h14")]
-    asked = [(src, dst, plane, length) for src, dst in pairs for plane in (0, 1) for length in (60, 777, 1514)]
+    frames = [(src, dst, plane, length) for src, dst in pairs for plane in (0, 1) for length in (60, 777, 1514)]
     rules = tuple(LinkRule.of(between=tuple(link.pop("between")), **link) for link in links)
     params = {"preset": "acc24", "links": rules}
     graph = build(TopologySpec.of(**params))
     router = route(graph, 1)
-    found = json.loads(in_fabric(params, f"asked = {asked}\n{ONE_WAY}", direct=direct))
-    for (src, dst, plane, length), measured in zip(asked, found, strict=True):
+    times_ns = json.loads(in_fabric(params, f"asked = {frames}\n{ONE_WAY}", direct=direct))
+    for (src, dst, plane, length), measured in zip(frames, times_ns, strict=True):
         crossed = path(graph, router, src, dst, 9000, 9000, "udp", plane)
         assert measured == one_way_ns(graph, crossed, length), (src, dst, plane, length)
 
@@ -190,10 +190,10 @@ def test_attributes_are_read_or_refused():
     for _ in range(20_000):
         data = draw.randbytes(draw.randrange(40))
         try:
-            found = attributes(data)
+            values = attributes(data)
         except FabricError:
             continue
-        assert sum(4 + len(value) for value in found.values()) <= len(data) + 3
+        assert sum(4 + len(value) for value in values.values()) <= len(data) + 3
 
 
 def test_queue_kinds_that_do_not_fit_are_refused():

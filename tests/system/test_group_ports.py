@@ -47,8 +47,8 @@ def test_every_frame_leaves_by_the_port_that_routing_says(in_fabric: Callable[..
     graph = build(TopologySpec.of(**WIDE))
     router, uplinks = route(graph, 1), set()
     for protocol, source, destination, *ports, taken in json.loads(in_fabric(WIDE, SEND, direct=direct).splitlines()[-1]):
-        kind, seen = ("udp", (0, 0)) if protocol == "fragment" else (protocol, ports)  # a fragment has no ports
-        way = path(graph, router, source, destination, *seen, kind)
+        kind, hashed_ports = ("udp", (0, 0)) if protocol == "fragment" else (protocol, ports)  # a fragment has no ports
+        way = path(graph, router, source, destination, *hashed_ports, kind)
         assert taken == sorted(name for name in way if name.startswith("s")), (protocol, ports)
         uplinks.add(way[1])
     assert len(uplinks) == 48
@@ -83,8 +83,8 @@ print("lost", fabric.losses(fabric.devices()))
 @pytest.mark.lab
 def test_what_a_group_cannot_be_and_cannot_send_is_told(in_fabric: Callable[..., str]) -> None:
     lines = in_fabric(WIDE, LOST, direct=True).splitlines()
-    told = [line for line in lines if line.startswith(("refused", "differs", "lost"))]
-    assert len(told) == 5, told
-    assert "1 .. 256 members" in told[0] and "member 4711 is not an Ethernet device" in told[1] and "1 .. 256 members" in told[2]
-    assert "other members or another seed" in told[3]
-    assert "'group': 50" in told[4]
+    log = [line for line in lines if line.startswith(("refused", "differs", "lost"))]
+    assert len(log) == 5, log
+    assert "1 .. 256 members" in log[0] and "member 4711 is not an Ethernet device" in log[1] and "1 .. 256 members" in log[2]
+    assert "other members or another seed" in log[3]
+    assert "'group': 50" in log[4]

@@ -49,8 +49,8 @@ def in_lab(lab_config: Callable[..., Any]) -> Iterator[Hand]:
 
 def test_both_sides_mean_the_same() -> None:
     text = HEADER.read_text()
-    told = {"BASE": hand.BASE, "STEP": STEP, "CALLS_MAX": hand.CALLS_MAX, "START": hand.START, "GO_ON": hand.GO_ON, "AT": AT}
-    for name, value in told.items():
+    constants = {"BASE": hand.BASE, "STEP": STEP, "CALLS_MAX": hand.CALLS_MAX, "START": hand.START, "GO_ON": hand.GO_ON, "AT": AT}
+    for name, value in constants.items():
         written = next(line for line in text.splitlines() if line.startswith(f"#define HAND_{name} ")).split(None, 2)[2]
         number = written.partition("/*")[0].strip().rstrip("ul")
         assert eval(number.replace("7u", "7")) == value, name
@@ -60,14 +60,14 @@ def test_both_sides_mean_the_same() -> None:
 @pytest.mark.lab
 def test_calls_are_made_in_the_lab_and_may_use_earlier_results(in_lab: Hand) -> None:
     text = b"written in the lab"
-    made = in_lab.make(
+    outcomes = in_lab.make(
         Call.of("open", "/run/file", os.O_CREAT | os.O_RDWR, 0o600),
         Call.of("write", Back(1), text, len(text)),
         Call.of("close", Back(2)),
         Call.of("open", "/run/file", os.O_RDONLY),
         Call.of("read", Back(1), Room(100), 100),
     )
-    assert made[1].result == made[4].result == len(text) and made[4].data == text
+    assert outcomes[1].result == outcomes[4].result == len(text) and outcomes[4].data == text
     assert in_lab.read(["/run/file", "/proc/sys/kernel/ostype"], [None]) == [[text.decode(), "Linux\n"]]
     assert not Path("/run/file").exists()
 
@@ -76,11 +76,11 @@ def test_calls_are_made_in_the_lab_and_may_use_earlier_results(in_lab: Hand) -> 
 def test_a_list_ends_at_the_call_that_fails_unless_it_may(in_lab: Hand) -> None:
     with pytest.raises(FabricError, match=r"^open in the lab: No such file or directory$"):
         in_lab.make(Call.of("open", "/none", os.O_RDONLY), Call.of("mkdir", "/run/after", 0o700))
-    missing, made = in_lab.make(Call.of("access", "/run/after", 0, may_fail=True), Call.of("mkdir", "/run/after", 0o700))
-    assert (missing.result, made.result) == (-2, 0)
+    missing, created = in_lab.make(Call.of("access", "/run/after", 0, may_fail=True), Call.of("mkdir", "/run/after", 0o700))
+    assert (missing.result, created.result) == (-2, 0)
     with pytest.raises(FabricError, match="have no room in a lab's region"):
         in_lab.make(Call.of("read", 0, Room(1 << 20), 1 << 20))
-    assert [done[0].result for done in in_lab.make_all([Call.of("access", "/run", 0)] for _ in range(9000))] == [0] * 9000
+    assert [outcomes[0].result for outcomes in in_lab.make_all([Call.of("access", "/run", 0)] for _ in range(9000))] == [0] * 9000
 
 
 @pytest.mark.lab
@@ -172,15 +172,15 @@ SPECS: dict[str, dict[str, Any]] = {
 def test_from_outside_and_by_daemons_from_inside_a_run_is_the_same(
     text: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lab_kernel: Path
 ) -> None:
-    found = []
+    outcomes = []
     for daemons in ("", "1"):
         monkeypatch.setenv(DAEMONS, daemons)
         spec = made(text)
         runner.run(spec, out := tmp_path / f"daemons{daemons}", Quiet(), plot=False)
         log = json.loads((out / "manifest.json").read_text())
         frames = None if spec.controller.policy else log["conservation"]  # an agent's are counted before daemons see the paths
-        found.append((log["digest"], log.get("agent_digest"), frames))
-    assert found[0] == found[1]
+        outcomes.append((log["digest"], log.get("agent_digest"), frames))
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.lab
@@ -207,10 +207,10 @@ def test_episodes_are_set_up_from_outside_and_leave_no_descriptors(tmp_path: Pat
     make, pipes = Hand.make, []
 
     def noting(self: Hand, *calls: Call) -> list[Done]:
-        done = make(self, *calls)
+        outcomes = make(self, *calls)
         if calls[0].name == "pipe2":
-            pipes.append([each.buffer for each in done])
-        return done
+            pipes.append([outcome.buffer for outcome in outcomes])
+        return outcomes
 
     monkeypatch.setattr(Hand, "make", noting)
     with closing(DataCenterEnv(STEPPED, folder=tmp_path)) as env:
@@ -230,17 +230,17 @@ AGENTD_ENDS = "for each in /proc/[0-9]*; do [ $(cat $each/comm) = agentd ] && ki
 def test_an_agentd_that_ends_in_an_episode_is_told(labs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_20ms = f"(sleep 20.02; {AGENTD_ENDS}) </dev/null >/dev/null 2>&1 &"
     monkeypatch.setattr(session, "write_plan", partial(session.write_plan, disturb=at_20ms))
-    told = "agentd ended with status -9"
+    message = "agentd ended with status -9"
     with closing(LabVectorEnv(labs, STEPPED, ["lab.t0=20s"], folder=tmp_path)) as env:
         env.reset(seed=1)
         for _ in range(40):
             *_, truncated, info = env.step(env.action_space.high)
             if truncated.any():
                 break
-        assert truncated.all() and all(text.startswith(told) for text in info["lab_died"]), info
+        assert truncated.all() and all(text.startswith(message) for text in info["lab_died"]), info
         env.reset(seed=2)
-        assert [each.boots for each in env.sessions] == [2] * labs
-    with closing(DataCenterEnv(STEPPED, ["lab.t0=20s"], folder=tmp_path)) as one, pytest.raises(LabError, match=f"^{told}"):
+        assert [lab_session.boots for lab_session in env.sessions] == [2] * labs
+    with closing(DataCenterEnv(STEPPED, ["lab.t0=20s"], folder=tmp_path)) as one, pytest.raises(LabError, match=f"^{message}"):
         one.reset(seed=1)
         for _ in range(40):
             one.step(one.action_space.high)
@@ -249,18 +249,18 @@ def test_an_agentd_that_ends_in_an_episode_is_told(labs: int, tmp_path: Path, mo
 @pytest.mark.lab
 def test_a_matrix_that_has_no_room_below_the_hand_is_told(tmp_path: Path) -> None:
     many = STEPPED | {"workload": {"kind": "all_to_all", "flows": 57300 // 12, "size": "1kB"}}
-    told = r"^the state matrix of .* 57300 flows and 4 rows of .* has 36[0-9]{5} bytes, and .* room for 3670016; have fewer flows"
-    with closing(DataCenterEnv(many, folder=tmp_path)) as env, pytest.raises(LabError, match=told):
+    text = r"^the state matrix of .* 57300 flows and 4 rows of .* has 36[0-9]{5} bytes, and .* room for 3670016; have fewer flows"
+    with closing(DataCenterEnv(many, folder=tmp_path)) as env, pytest.raises(LabError, match=text):
         env.reset(seed=1)
 
 
 def test_steps_of_a_run_that_do_not_follow_one_another_are_no_agents() -> None:
     """A lab that was taken over could ask for ever."""
-    asked: Any = SimpleNamespace(next_step=iter([0, 1, 1]).__next__)
+    requests: Any = SimpleNamespace(next_step=iter([0, 1, 1]).__next__)
     ground, driver = LabGround(made(SPECS["an agent"])), SimpleNamespace(step=lambda region, step: answers.append(step) or 0)
     answers: list[int] = []
     lab: Any = SimpleNamespace(region=b"", answer=lambda code: None, state=lambda: None)
     ground._lab = lab
     with pytest.raises(LabError, match="asked the host for step 1 where 2 was expected: it is no run"):
-        ground._answer_all(asked, driver, lambda state: None)
+        ground._answer_all(requests, driver, lambda state: None)
     assert answers == [0, 1]

@@ -45,7 +45,7 @@ def cubic(kernel: Path) -> str:
 def make(kernel: Path, tmp_path: Path) -> Callable[..., Path]:
     """Compiles texts of C, each into a file of its own, to one object."""
 
-    def made(*texts: str, name: str = "object") -> Path:
+    def build_texts(*texts: str, name: str = "object") -> Path:
         tmp_path.chmod(0o755)
         sources = []
         for number, text in enumerate(texts):
@@ -54,7 +54,7 @@ def make(kernel: Path, tmp_path: Path) -> Callable[..., Path]:
         objects.build(kernel, sources, tmp_path / name)
         return tmp_path / name
 
-    return made
+    return build_texts
 
 
 def named(cubic: str, name: str) -> str:
@@ -88,28 +88,28 @@ def test_the_header_s_numbers_are_those_of_the_compiler_s_side() -> None:
 def test_cubic_under_another_name_has_the_records_of_cubic(
     make: Callable[..., Path], cubic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registries: None
 ) -> None:
-    mine = make(named(cubic, "mycubic"))
+    object_path = make(named(cubic, "mycubic"))
     plugin = "from dc_gym.ctrl.controllers import Controller, register\nregister(Controller('mycubic', 'mycubic', ecn=False))\n"
     (tmp_path / "mine.py").write_text(plugin)
     config = lab_ground.lab_config
 
     def with_object(*arguments: Any) -> LabConfig:
-        made = config(*arguments)
-        return replace(made, object=mine, reads=[*made.reads, mine.parent])
+        base_config = config(*arguments)
+        return replace(base_config, object=object_path, reads=[*base_config.reads, object_path.parent])
 
     monkeypatch.setattr(lab_ground, "lab_config", with_object)
-    found = []
+    results = []
     for name in ("cubic", "mycubic"):
         path = tmp_path / f"{name}.toml"
         path.write_text(f'plugins = ["mine.py"]\ncontroller.name = "{name}"\n{LOSSY}')
-        found.append(runner.run(load(path), tmp_path / f"out-{name}", Quiet(), plot=False))
-    theirs, ours = found
-    assert theirs.summary["drops"] > 0 and theirs.records("tcp")["retransmits"].any()
+        results.append(runner.run(load(path), tmp_path / f"out-{name}", Quiet(), plot=False))
+    original, renamed = results
+    assert original.summary["drops"] > 0 and original.records("tcp")["retransmits"].any()
     for table in ("flows", "queues", "tcp"):
-        a, b = theirs.records(table), ours.records(table)
+        a, b = original.records(table), renamed.records(table)
         columns = [column for column in a.dtype.names or () if column != "controller"]
         assert len(a) and all((a[column] == b[column]).all() for column in columns)
-    assert set(ours.arrow("flows").column("controller").to_pylist()) == {"mycubic"}
+    assert set(renamed.arrow("flows").column("controller").to_pylist()) == {"mycubic"}
 
 
 def test_several_sources_are_one_object(in_lab: Callable[..., Any], make: Callable[..., Path], cubic: str) -> None:
@@ -118,7 +118,7 @@ def test_several_sources_are_one_object(in_lab: Callable[..., Any], make: Callab
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, message",
     [
         (
             tiny(more="int cubictcp_recalc_ssthresh(void);", body="return cubictcp_recalc_ssthresh();"),
@@ -129,10 +129,10 @@ def test_several_sources_are_one_object(in_lab: Callable[..., Any], make: Callab
         (tiny(body="return nothing;"), "line 10: 'nothing' undeclared"),
     ],
 )
-def test_what_cannot_become_an_object_is_told_in_one_line(make: Callable[..., Path], text: str, told: str) -> None:
+def test_what_cannot_become_an_object_is_told_in_one_line(make: Callable[..., Path], text: str, message: str) -> None:
     with pytest.raises(KernelError) as error:
         make(text)
-    assert told in str(error.value) and str(error.value).startswith("tcp_0.c: ") and "\n" not in str(error.value)
+    assert message in str(error.value) and str(error.value).startswith("tcp_0.c: ") and "\n" not in str(error.value)
 
 
 def test_a_name_that_two_sources_define_is_told(make: Callable[..., Path]) -> None:
@@ -152,7 +152,7 @@ def damaged(whole: bytes, **changes: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "change, told",
+    "change, message",
     [
         ({"magic": 1}, "is no object of the lab kernel"),
         ({"abi": 9}, "is of version 9, this kernel takes 1"),
@@ -164,13 +164,13 @@ def damaged(whole: bytes, **changes: Any) -> bytes:
     ],
 )
 def test_a_file_that_the_kernel_cannot_use_ends_the_boot(
-    in_lab: Callable[..., Any], make: Callable[..., Path], change: dict[str, Any], told: str
+    in_lab: Callable[..., Any], make: Callable[..., Path], change: dict[str, Any], message: str
 ) -> None:
     path = make(tiny())
     path.write_bytes(damaged(path.read_bytes(), **change))
     with pytest.raises(LabError, match="the lab did not boot: lab_object: ") as error:
         in_lab(NAMES, object=path)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_name_that_linux_has_is_refused(in_lab: Callable[..., Any], make: Callable[..., Path], cubic: str) -> None:

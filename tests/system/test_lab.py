@@ -280,11 +280,11 @@ for step in range(1, 6):
     after = time.monotonic_ns()
     print(code, after - before, struct.unpack_from("<Q", region, 8)[0])
 """
-    lines, seen = [], []
+    lines, steps = [], []
 
     def on_step(step, virtual_ns):
         value = int.from_bytes(lab.channel.region[:8], "little")
-        seen.append((step, value))
+        steps.append((step, value))
         lab.channel.region[8:16] = (value + 1).to_bytes(8, "little")
         time.sleep(0.02)  # wall time that costs no virtual time
         assert lab.state().virtual_ns == virtual_ns
@@ -292,7 +292,7 @@ for step in range(1, 6):
 
     with Lab(lab_config([sys.executable, "-c", program]), lines.append, on_step) as lab:
         assert lab.wait().status == 0
-    assert seen == [(step, step * 10) for step in range(1, 6)]
+    assert steps == [(step, step * 10) for step in range(1, 6)]
     assert lines == [f"{step * 2} 25 {step * 10 + 1}" for step in range(1, 6)]
 
 
@@ -335,10 +335,10 @@ def test_time_in_which_the_watchdog_itself_was_stopped_does_not_count():
 
 def test_time_that_an_answer_takes_does_not_count(lab_config, monkeypatch):
     monkeypatch.setattr("dc_gym.kernel.lab.STANDSTILL_WALL", 1)
-    asked = []
+    times_ns = []
 
     def on_step(step, virtual_ns):
-        asked.append(virtual_ns)
+        times_ns.append(virtual_ns)
         time.sleep(1.5 * (step == 1))
         return 0
 
@@ -350,12 +350,12 @@ for step in range(2):
 """
     with Lab(lab_config([sys.executable, "-c", program], watchdog_s=1.0), on_step=on_step) as lab:
         assert lab.wait().status == 0
-    assert asked[0] == asked[1], "virtual time stands still from before the second question"
+    assert times_ns[0] == times_ns[1], "virtual time stands still from before the second question"
 
 
 def test_a_lab_that_stands_still_without_computing_hangs_in_the_end(lab_config, monkeypatch):
     monkeypatch.setattr("dc_gym.kernel.lab.STANDSTILL_WALL", 1)
-    told = r"stood still for 1 s of wall time"
+    message = r"stood still for 1 s of wall time"
 
     def stop(line):
         os.kill(lab.pid, signal.SIGSTOP)
@@ -363,7 +363,7 @@ def test_a_lab_that_stands_still_without_computing_hangs_in_the_end(lab_config, 
             os.kill(pid, signal.SIGSTOP)
 
     program = sh("echo up; while :; do :; done")  # a lab that boots has processes that end, of which it would not hear
-    with pytest.raises(LabError, match=told), Lab(lab_config(program, watchdog_s=1.0), stop) as lab:
+    with pytest.raises(LabError, match=message), Lab(lab_config(program, watchdog_s=1.0), stop) as lab:
         lab.wait()
 
 
@@ -388,8 +388,8 @@ def test_a_program_with_too_many_memory_maps_is_told_how_to_get_more(lab_config)
     program = f"import mmap; m = mmap.mmap(-1, {pages} * 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
     program += f"for page in range(0, {pages}, 2): m[page * 4096] = 1"
     config = lab_config([sys.executable, "-c", program], watchdog_s=6.0, memory_bytes=512 * 1024 * 1024 + limit * 4096)
-    told = r"\(python[0-9.]*\) in the lab needs more memory maps .* sysctl -w vm.max_map_count="
-    with pytest.raises(LabError, match=told), Lab(config) as lab:
+    message = r"\(python[0-9.]*\) in the lab needs more memory maps .* sysctl -w vm.max_map_count="
+    with pytest.raises(LabError, match=message), Lab(config) as lab:
         lab.wait()
 
 
@@ -451,7 +451,7 @@ def status_of(pid):
 
 
 def children_of(pid):
-    found = [pid]
+    pids = [pid]
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -459,8 +459,8 @@ def children_of(pid):
             except OSError:
                 continue
             if int(stat[1]) == pid and stat[0] != "Z":
-                found += children_of(int(entry.name))
-    return found
+                pids += children_of(int(entry.name))
+    return pids
 
 
 def gone(pid):
@@ -505,9 +505,9 @@ def test_run_folder_must_not_be_hidden(lab_config, path, monkeypatch):
 def test_folders_may_have_any_name(lab_config, tmp_path, name):
     """Those of the run, of the kernel and of the programs, which the lab reaches from its command line."""
     folder = tmp_path / name
-    for each in (folder, programs := folder / "dc_gym" / "bin", folder / "run"):
-        each.mkdir(parents=True, exist_ok=True)
-        each.chmod(0o755)
+    for directory in (folder, programs := folder / "dc_gym" / "bin", folder / "run"):
+        directory.mkdir(parents=True, exist_ok=True)
+        directory.chmod(0o755)
     (folder / "dc_gym").chmod(0o755)
     config = lab_config(sh(f"echo yes > {shlex.quote(str(folder))}/run/inside"), run_dir=folder / "run")
     for program in ("lab-init", "lab-launch"):
@@ -575,9 +575,9 @@ def test_random_messages_are_parsed_or_refused():
 def test_hello_that_points_outside_the_memory_is_refused(tmp_path, hello):
     memory = tmp_path / "memory"
     memory.write_bytes(bytes(1 << 16))
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    host_end, lab_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     payload = HELLO.pack(channel.PROTOCOL_VERSION, *hello)
-    with memory.open("rb+") as file, theirs, channel.Channel(ours) as link:
-        socket.send_fds(theirs, [HEADER.pack(MessageType.HELLO, len(payload)) + payload], [file.fileno()])
+    with memory.open("rb+") as file, lab_end, channel.Channel(host_end) as link:
+        socket.send_fds(lab_end, [HEADER.pack(MessageType.HELLO, len(payload)) + payload], [file.fileno()])
         with pytest.raises(ProtocolError, match="HELLO names"):
             link.receive()

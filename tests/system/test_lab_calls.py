@@ -49,12 +49,12 @@ REFUSE = ((0x20, 0, 0, 0), (0x15, 0, 1, IO_SUBMIT), (0x06, 0, 0, 0x50000 | 1), *
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("program")
-    for each in (folder, folder.parent):
-        each.chmod(0o755)
-    made = folder / "lab_calls"
-    argv = ["cc", "-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-static", "-o", made, SOURCE]
+    for directory in (folder, folder.parent):
+        directory.chmod(0o755)
+    binary = folder / "lab_calls"
+    argv = ["cc", "-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-static", "-o", binary, SOURCE]
     subprocess.run(argv, check=True)
-    return made
+    return binary
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_calls_do_what_they_do_on_linux(
     config = lab_config([str(program)], reads=(program.parent,))
     ran = subprocess.run(python("-c", FILTERED), input=pickle.dumps((config, rules, flags)), capture_output=True, timeout=60)
     status, (line,), listeners = json.loads(ran.stdout)
-    said, _, time_ns = line.partition(" at ")
-    assert (status, said) == (0, "passed"), ran.stderr.decode()
+    verdict, _, time_ns = line.partition(" at ")
+    assert (status, verdict) == (0, "passed"), ran.stderr.decode()
     assert (listeners > 0) == are_notified
     assert times_ns.setdefault("all", time_ns) == time_ns

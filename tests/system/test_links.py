@@ -41,7 +41,7 @@ def answered(lab_kernel):
 
 def test_the_lab_is_what_the_oracle_says(answered):
     faults = {name: links.compare(*pair).faults for name, pair in answered.items()}
-    assert {name: each for name, each in faults.items() if each} == {}
+    assert {name: case_faults for name, case_faults in faults.items() if case_faults} == {}
 
 
 def test_the_cases_are_worth_it(answered):
@@ -152,7 +152,7 @@ def test_directions_of_a_link_differ(tmp_path, lab_kernel):
     lost = {row["port"]: row["lost"] for row in pq.read_table(result.path / "port_metrics.parquet").to_pylist()}
     assert lost["s2-eth3"] == sum(lost.values()) > 0
     queues, port = result.records("queues"), result.names.port.index("s1-eth3")
-    mine = queues[queues["port"] == port]
-    sent = dict(zip((mine["t_ns"] // 10**6).tolist(), mine["tx_bytes"].tolist(), strict=True))
+    samples = queues[queues["port"] == port]
+    sent = dict(zip((samples["t_ns"] // 10**6).tolist(), samples["tx_bytes"].tolist(), strict=True))
     assert abs((int(sent[90]) - int(sent[50])) - 2 * 10**8 // 8 * 40 // 1000) <= 1514
     assert result.records("tcp")["min_rtt_us"].max() >= 1000

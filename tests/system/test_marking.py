@@ -71,8 +71,8 @@ def marks(in_lab):
     """Returns for each queue length how many frames of each batch are marked."""
 
     def run(*fills, own_draws=True):
-        asked = json.dumps([KMIN, KMAX, PMAX_PPM, BATCHES, FRAMES, fills, own_draws])
-        ran = in_lab([sys.executable, "-c", PROGRAM, asked], kernel_args=("ipv6.disable=1",), seed=7)
+        arguments = json.dumps([KMIN, KMAX, PMAX_PPM, BATCHES, FRAMES, fills, own_draws])
+        ran = in_lab([sys.executable, "-c", PROGRAM, arguments], kernel_args=("ipv6.disable=1",), seed=7)
         assert ran.exit.status == 0, ran.text
         return dict(zip(fills, json.loads(ran.lines[-1]), strict=True))
 
@@ -85,9 +85,9 @@ def probability(fill):
 
 def test_each_frame_is_marked_with_the_slopes_probability_by_a_draw_of_its_own(marks):
     """So a batch's marks are binomial: in the mean, and in the scatter, which is what shows that draws are independent."""
-    found = marks(KMIN - 100, 12_000, 20_000, 29_900, KMAX)
-    assert set(found.pop(KMIN - 100)) == {0} and set(found.pop(KMAX)) == {FRAMES}
-    for fill, counts in found.items():
+    marks_by_fill = marks(KMIN - 100, 12_000, 20_000, 29_900, KMAX)
+    assert set(marks_by_fill.pop(KMIN - 100)) == {0} and set(marks_by_fill.pop(KMAX)) == {FRAMES}
+    for fill, counts in marks_by_fill.items():
         p, n = probability(fill), BATCHES * FRAMES
         assert abs(sum(counts) - n * p) < 4 * sqrt(n * p * (1 - p)), (fill, sum(counts) / n, p)
         assert abs(variance(counts) / (FRAMES * p * (1 - p)) - 1) < 4 * sqrt(2 / BATCHES), (fill, variance(counts))

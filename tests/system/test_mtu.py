@@ -19,12 +19,12 @@ DUMBBELL = {"kind": "dumbbell", "pairs": 1, "rate": "1Gbit/s", "delay": "10us", 
 
 
 def asked(mtu: object, **sections: object) -> object:
-    given = {
+    fields = {
         "spec_version": 1, "time": {"duration": "20ms"}, "controller": {"name": "dctcp"},
         "workload": {"kind": "pairs", "size": "1MB"}, **sections,
     }  # fmt: skip
     topology = DUMBBELL | {} if mtu is None else DUMBBELL | {"mtu": mtu}
-    return from_dict(given | {"topology": topology | dict(sections.get("topology", {}))}, Path())
+    return from_dict(fields | {"topology": topology | dict(sections.get("topology", {}))}, Path())
 
 
 @pytest.mark.parametrize(("mtu", "frame"), [(None, 1514), ("1500B", 1514), ("9000B", 9014), ("576B", 590)])
@@ -62,8 +62,8 @@ def test_a_nic_s_packet_fills_the_frame(mtu, payload):
 @pytest.mark.parametrize(("controller", "transport"), [("dctcp", "tcp"), ("dctcp", "udp"), ("dcqcn", "rdma")])
 def test_frames_on_the_cables_are_as_long(tmp_path, mtu, controller, transport):
     """A lone flow over idle links takes the time of its full frames."""
-    given = {"kind": "pairs", "size": "1MB", "transport": transport} | ({"rate": "500Mbit/s"} if transport == "udp" else {})
-    spec = asked(mtu, controller={"name": controller}, workload=given)
+    workload = {"kind": "pairs", "size": "1MB", "transport": transport} | ({"rate": "500Mbit/s"} if transport == "udp" else {})
+    spec = asked(mtu, controller={"name": controller}, workload=workload)
     result = runner.run(spec, tmp_path / "out", Quiet(), plot=False)
     assert result.manifest["fit"] and {port["mtu_bytes"] for port in result.ports} == {int(mtu[:-1])}
     frames = result.manifest["conservation"]["received_by_hosts"]

@@ -62,20 +62,20 @@ print(json.dumps(out, default=str))
     ],
 )
 def test_another_client_reads_what_was_asked_for(in_fabric, topology):
-    found = json.loads(in_fabric(topology, READ).splitlines()[-1])
+    devices = json.loads(in_fabric(topology, READ).splitlines()[-1])
     graph = build(TopologySpec.of(**topology))
     for cable in graph.cables:
         for port in (cable.a, cable.b):
-            device = found[port.ifname]
+            device = devices[port.ifname]
             assert (device["link"]["IFLA_OPERSTATE"], device["link"]["IFLA_MTU"]) == ("UP", 1500)
             assert device["link"]["IFLA_LINKINFO"]["IFLA_INFO_KIND"] == "cable"
             assert_queue(device["qdisc"], port.queue)
     for host in graph.hosts:
-        device = found[f"{host.name}-eth0"]
+        device = devices[f"{host.name}-eth0"]
         assert device["link"]["IFLA_ADDRESS"] == host.mac
-        assert [(each["IFA_LOCAL"], each["prefixlen"]) for each in device["addresses"]] == [(host.address, 8)]
+        assert [(entry["IFA_LOCAL"], entry["prefixlen"]) for entry in device["addresses"]] == [(host.address, 8)]
         others = {(other.address, other.mac, NUD_PERMANENT) for other in graph.hosts if other is not host}
-        assert {(each["NDA_DST"], each["NDA_LLADDR"], each["state"]) for each in device["neighbours"]} == others
+        assert {(entry["NDA_DST"], entry["NDA_LLADDR"], entry["state"]) for entry in device["neighbours"]} == others
 
 
 def assert_queue(qdisc, queue):

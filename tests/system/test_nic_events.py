@@ -44,10 +44,10 @@ out = [[each.t_ns, each.rtt_ns, each.before, each.rate] for each in nic.decision
 
 def test_a_round_trip_is_as_long_as_it_was_however_late_it_is_told(in_nics):
     """Each round trip cuts by 1 %, which holds 200 us later; the network is idle, and the sender's packets do not count."""
-    told = in_nics(LATE, hosts=2)
-    assert len(told) > 100
-    assert max(rtt_ns for _, rtt_ns, _, _ in told) < 30_000
-    for (t_ns, _, before, rate), (later_ns, _, held, _) in pairwise(told):
+    decisions = in_nics(LATE, hosts=2)
+    assert len(decisions) > 100
+    assert max(rtt_ns for _, rtt_ns, _, _ in decisions) < 30_000
+    for (t_ns, _, before, rate), (later_ns, _, held, _) in pairwise(decisions):
         assert rate < before and held == rate and later_ns - t_ns >= 200_000, "one decision is under way at a time"
 
 
@@ -66,10 +66,10 @@ for in_turn in (0, 1):
 
 def test_flows_of_a_nic_decide_side_by_side_or_in_turn(in_nics):
     """There are four flows. In turn, each waits for the three others once all have begun; its next event comes a little later."""
-    for in_turn, told in in_nics(IN_TURN, hosts=2).items():
+    for in_turn, decisions in in_nics(IN_TURN, hosts=2).items():
         gaps = []
         for flow in range(4):
-            times = [t_ns for number, t_ns in told if number == flow]
+            times = [t_ns for number, t_ns in decisions if number == flow]
             gaps += [after - before for before, after in pairwise(times)][2:]
         assert len(gaps) > 80 and min(gaps) > (3.9 if int(in_turn) else 1.0) * 200_000
         assert max(gaps) < (5.0 if int(in_turn) else 2.0) * 200_000
@@ -91,22 +91,22 @@ CNP, TX = 2, 3
 
 
 def test_events_are_lost_and_summed_up_as_asked_and_what_changed_something_is_traced(in_nics):
-    found = in_nics(FEWER, hosts=3, rate_bps=GBIT, buffer_bytes=4_000_000, marking="step", k_bytes=30_000)
-    told = {}
-    for case, (counts, trace) in found.items():
+    answers = in_nics(FEWER, hosts=3, rate_bps=GBIT, buffer_bytes=4_000_000, marking="step", k_bytes=30_000)
+    totals = {}
+    for case, (counts, trace) in answers.items():
         cnps, sent, decisions = (sum(column) for column in zip(*counts, strict=True))
-        told[case] = [event for event, *_ in trace].count(CNP), cnps, decisions, sent
+        totals[case] = [event for event, *_ in trace].count(CNP), cnps, decisions, sent
         assert cnps > 100
         first = {flow: event for event, flow, *_ in reversed(trace)}
         assert set(first.values()) <= {TX}
         assert sum(event == TX and before == rate for event, _, before, rate in trace) == len(first)
-    assert told["0 1"][0] == told["0 1"][1]
-    assert told["0 1"][2] == told["0 1"][1] + told["0 1"][3]
-    assert told["1000000 1"][::2] == (0, 0)
-    assert 0.4 < told["500000 1"][0] / told["500000 1"][1] < 0.6
-    assert 0.4 < told["500000 1"][2] / (told["500000 1"][1] + told["500000 1"][3]) < 0.6
-    assert told["0 4"][0] == sum(row[0] // 4 for row in found["0 4"][0])
-    assert told["0 4"][2] == told["0 4"][0] + told["0 4"][3]  # bursts are another setting
+    assert totals["0 1"][0] == totals["0 1"][1]
+    assert totals["0 1"][2] == totals["0 1"][1] + totals["0 1"][3]
+    assert totals["1000000 1"][::2] == (0, 0)
+    assert 0.4 < totals["500000 1"][0] / totals["500000 1"][1] < 0.6
+    assert 0.4 < totals["500000 1"][2] / (totals["500000 1"][1] + totals["500000 1"][3]) < 0.6
+    assert totals["0 4"][0] == sum(row[0] // 4 for row in answers["0 4"][0])
+    assert totals["0 4"][2] == totals["0 4"][0] + totals["0 4"][3]  # bursts are another setting
 
 
 QUEUE = """
@@ -134,10 +134,10 @@ def test_a_full_queue_loses_events_and_counts_them(in_nics):
         ("one processor", "two of a NIC", cost_ns, 4),
         ("two processors", "two NICs", cost_ns, 4),
     ]
-    found = in_nics(f"CASES = {cases}\n" + QUEUE, hosts=3, buffer_bytes=4_000_000)
+    counts = in_nics(f"CASES = {cases}\n" + QUEUE, hosts=3, buffer_bytes=4_000_000)
     for case, _, _, queue in cases:
-        sent, decisions, lost = (sum(column) for column in zip(*found[case], strict=True))
-        assert sent == 1000 * len(found[case])
+        sent, decisions, lost = (sum(column) for column in zip(*counts[case], strict=True))
+        assert sent == 1000 * len(counts[case])
         assert sent - 4 <= decisions + lost <= sent, "a few are summed up while a flow's first answer is under way"
         if case in ("full", "full, 256", "one processor"):
             assert decisions == pytest.approx(sent * packet_ns / cost_ns + queue, abs=4)
@@ -253,8 +253,8 @@ BASE_NS = 20_000
 def test_a_flow_that_hears_nothing_of_its_probes_is_told_so_and_cuts(in_nics):
     """All packets are lost. Probes are repeated after 1 ms, then every 2 ms, which is the most. Meanwhile the algorithm learns
     with each packet how long a probe has been under way."""
-    found = in_nics(SILENCE, hosts=2, loss_ppb=10**9)
-    for patience, (probes, decided) in found.items():
+    traces = in_nics(SILENCE, hosts=2, loss_ppb=10**9)
+    for patience, (probes, decided) in traces.items():
         gaps = [after - before for before, after in pairwise(probes)]
         assert len(gaps) >= 4 and 10**6 <= gaps[0] < 1.1 * 10**6
         assert all(2 * 10**6 <= gap < 2.5 * 10**6 for gap in gaps[1:])  # each behind a packet

@@ -83,8 +83,8 @@ def test_dcqcn_shares_a_link_and_decides_as_its_state_machine(settled, flows, me
     flow = NicFlow(bottleneck.base_ns(cell), LINE_BPS // 10**6, FRAME_BYTES, len(experiment.schedule.flows[0].ports))
     t0 = int(result.manifest["t0_ns"])
     steps = [(event_of(row, t0), flow) for row in rows]
-    made = golden.decisions(golden.runner_argv(algorithms.load("dcqcn", cell.out), parameters("dcqcn", cell)), steps)
-    rates = np.array([LINE_BPS * each.rate // nics.LINE_RATE for each in made])
+    golden_rows = golden.decisions(golden.runner_argv(algorithms.load("dcqcn", cell.out), parameters("dcqcn", cell)), steps)
+    rates = np.array([LINE_BPS * decision.rate // nics.LINE_RATE for decision in golden_rows])
     assert np.array_equal(rates, rows["rate_bps"].astype(np.int64))
     assert (rates < rows["rate_before_bps"]).sum() > 2 and (rates > rows["rate_before_bps"]).sum() > 10
 
@@ -134,10 +134,10 @@ def test_rl_cc_rests_where_its_policy_does(settled, name, flows, settled_ms):
     """The trees rest where they do in a fluid, the network at eq. 2 with its offset."""
     cell, result = settled(name, flows, settled_ms, 200)
     file = nic_policy.load(name)
-    asked = fluid.settle(file.policy, fluid.Bottleneck(flows), file.scaling).inflation
+    expected = fluid.settle(file.policy, fluid.Bottleneck(flows), file.scaling).inflation
     if name == "rlcc-mlp":
-        asked = file.scaling.inflation(flows, fluid.resting_error(file.policy, file.scaling))
-    assert bottleneck.inflation(cell, result) == pytest.approx(asked, rel=0.05)
+        expected = file.scaling.inflation(flows, fluid.resting_error(file.policy, file.scaling))
+    assert bottleneck.inflation(cell, result) == pytest.approx(expected, rel=0.05)
     assert result.summary["utilization"] > 0.9 and result.summary["drops"] == 0
 
 
@@ -149,18 +149,18 @@ def test_rl_cc_follows_eq_2_and_swift_leaves_its_best_root(tmp_path, lab_kernel)
     tmp_path.chmod(0o755)
     settled_ms = {2: 200, 4: 200, 8: 200, 16: 200, 32: 300, 64: 400, 128: 500, 256: 600, 512: 800}
     shape = {"senders": 4, "buffer_bytes": SHORT_BUFFER_BYTES}
-    cases = {(who, flows): BottleneckRun(who, flows, ms, 100, **shape) for who in FIGURE_3 for flows, ms in settled_ms.items()}
+    cases = {(name, flows): BottleneckRun(name, flows, ms, 100, **shape) for name in FIGURE_3 for flows, ms in settled_ms.items()}
     cells = {key: case.cell(tmp_path, "-".join(map(str, key))) for key, case in cases.items()}
-    found = runs.run_all(list(reversed(cells.values())), progress=Quiet())
-    mine, theirs = (
-        {flows: bottleneck.inflation(cells[who, flows], found[cells[who, flows].name]) for flows in settled_ms}
-        for who in FIGURE_3
+    results = runs.run_all(list(reversed(cells.values())), progress=Quiet())
+    rlcc, swift = (
+        {flows: bottleneck.inflation(cells[name, flows], results[cells[name, flows].name]) for flows in settled_ms}
+        for name in FIGURE_3
     )
     file = nic_policy.load("rlcc-tree")
-    for flows, measured in mine.items():
+    for flows, measured in rlcc.items():
         laws = [theory.law(off, file.scaling)(flows) for off in (0.0, fluid.offset(file.policy, file.scaling))]
         assert 0.95 * min(laws) <= measured <= 1.05 * max(laws), flows
-    mine_off, theirs_off = (max(map(abs, theory.departures(each, theory.best_fit(each)).values())) for each in (mine, theirs))
+    mine_off, theirs_off = (max(map(abs, theory.departures(curve, theory.best_fit(curve)).values())) for curve in (rlcc, swift))
     assert theirs_off > max(0.05, 2 * mine_off)
 
 
@@ -185,6 +185,6 @@ def test_hpcc_s_utilization_and_queue_are_what_leaves_its_window(settled, flows,
 @pytest.mark.parametrize(("flows", "settled_ms"), RESTING)
 def test_powertcp_s_queue_is_n_beta(settled, flows, settled_ms):
     cell, result = settled("powertcp", flows, settled_ms, 20)
-    asked = flows / parameters("powertcp", cell)["flows"] * bdp_bytes(cell) + flows * FRAME_BYTES / 2
-    assert result.summary["mean_queue_bytes"] == pytest.approx(asked, abs=0.1 * asked + CHANCE_BYTES)
+    expected = flows / parameters("powertcp", cell)["flows"] * bdp_bytes(cell) + flows * FRAME_BYTES / 2
+    assert result.summary["mean_queue_bytes"] == pytest.approx(expected, abs=0.1 * expected + CHANCE_BYTES)
     assert result.summary["utilization"] > 0.9

@@ -50,7 +50,7 @@ def both(folder: Path, *settings: str) -> list[Result]:
 def test_native_code_decides_as_userspace_does(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     loaded = [algorithms.load(name, PROGRAMS) for name in algorithms.names()]
-    cases = [case for each in loaded for case in islice(nic_golden.of(each, 1, tmp_path), 5)]
+    cases = [case for algorithm in loaded for case in islice(nic_golden.of(algorithm, 1, tmp_path), 5)]
     short = [replace(case, steps=case.steps[:300], made=case.made[:300]) for case in cases]
     assert list(nic_golden.differing(kernels.run_in_lab, short, native=True)) == []
     wrong = replace(short[0], made=[replace(row, rate=row.rate + 1) for row in short[0].made])
@@ -105,21 +105,21 @@ def test_a_header_of_the_user_is_bpf(tmp_path: Path, monkeypatch: pytest.MonkeyP
     header = algorithms.header_of("fixed").read_text().replace('"fixed"', '"mine"')
     (tmp_path / "mine.h").write_text(header)
     controllers.register(Controller("mine", "", ecn=False, nic=True, header=tmp_path / "mine.h"))
-    asked = load(tmp_path, DCQCN)
-    mine = replace(asked, controller=replace(asked.controller, name="mine"))
-    assert nic_configuration.native_object(mine) is None
+    dcqcn_spec = load(tmp_path, DCQCN)
+    user_spec = replace(dcqcn_spec, controller=replace(dcqcn_spec.controller, name="mine"))
+    assert nic_configuration.native_object(user_spec) is None
     with pytest.raises(SpecError, match="mine is a header of your own, which is compiled to BPF; leave it out"):
-        nic_configuration.check(replace(mine, nic=replace(mine.nic, engine="native")), 10**9)
+        nic_configuration.check(replace(user_spec, nic=replace(user_spec.nic, engine="native")), 10**9)
 
 
 def test_an_object_that_is_missing_or_older_than_its_header_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stamped = (PROGRAMS / fingerprint.STAMP).read_text()
     for name in ("ctrl/nic/algorithms/dcqcn/dcqcn.h", "ctrl/nic/native.c", "ctrl/nic/native.ld", "kernel/drivers/nic_native.h"):
         assert f"  {name}\n" in stamped
-    asked = load(tmp_path, DCQCN)
+    dcqcn_spec = load(tmp_path, DCQCN)
     monkeypatch.setattr(algorithms, "PROGRAMS", tmp_path)
     with pytest.raises(MachineError, match=r"^nic-dcqcn\.native is not built; run `make programs`$"):
-        nic_configuration.native_object(asked)
+        nic_configuration.native_object(dcqcn_spec)
 
 
 # --- what the kernel takes
@@ -132,7 +132,7 @@ def spoilt(at: int, value: int) -> Callable[[bytes], bytes]:
 
 @pytest.mark.lab
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (lambda data: None, "cannot be opened (error 2); run `make programs`"),
         (lambda data: data[:40], "is no native object; run `make programs`"),
@@ -145,7 +145,7 @@ def spoilt(at: int, value: int) -> Callable[[bytes], bytes]:
     ],
 )
 def test_a_lab_does_not_boot_with_an_object_that_cannot_be_used(
-    lab_config: Callable[..., Any], tmp_path: Path, change: Callable[[bytes], bytes | None], says: str
+    lab_config: Callable[..., Any], tmp_path: Path, change: Callable[[bytes], bytes | None], message: str
 ) -> None:
     path = tmp_path / "bad.native"
     bad = change((PROGRAMS / "nic-dcqcn.native").read_bytes())
@@ -154,7 +154,7 @@ def test_a_lab_does_not_boot_with_an_object_that_cannot_be_used(
     with Lab(lab_config(["/bin/true"], native=(path,))) as lab, pytest.raises(LabError) as raised:
         lab.wait()
     first = str(raised.value).splitlines()[0]
-    assert first.startswith(f"the lab did not boot: lab_native: {path} ") and says in first
+    assert first.startswith(f"the lab did not boot: lab_native: {path} ") and message in first
 
 
 @pytest.mark.lab
@@ -184,8 +184,8 @@ load("rlcc-tree", "dcqcn")
 @pytest.mark.lab
 def test_programs_run_on_objects_of_the_boot_alone_and_on_maps_that_fit(in_lab: Callable[..., Any]) -> None:
     native = [PROGRAMS / f"nic-{name}.native" for name in ("dcqcn", "rlcc-tree")]
-    good, unknown, misfit = in_lab(LOADS, native=native).lines
-    assert good == "0 "
+    known, unknown, misfit = in_lab(LOADS, native=native).lines
+    assert known == "0 "
     assert unknown == f"2 cctest: {PROGRAMS}/nic-swift.native: this lab was booted without it"
     assert misfit == f"2 cctest: {PROGRAMS}/nic-rlcc-tree.native: Invalid argument"
 
@@ -200,7 +200,7 @@ argv = [PROGRAMS / "nicd", "--object={PROGRAMS}/nic-fixed.bpf.o", f"--nics={{FOL
 done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 out = [done.returncode, done.stderr]
 """
-    status, said = in_nics(body, hosts=2)
+    status, message = in_nics(body, hosts=2)
     assert status == 1
     why = "this lab was booted without it, or it was built anew since"
-    assert said == f"nicd: load nic_depart of /tmp/new.native: {why}\n"
+    assert message == f"nicd: load nic_depart of /tmp/new.native: {why}\n"

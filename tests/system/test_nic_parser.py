@@ -128,11 +128,11 @@ print(json.dumps([seen, wrong[:5], changed[:5], sane]))
 
 @pytest.mark.parametrize(("algorithm", "telemetry", "selective"), [("dcqcn", 0, 0), ("dcqcn", 0, 1), ("hpcc", 42, 0)])
 def test_what_is_malformed_is_dropped_and_changes_nothing(in_fabric, algorithm, telemetry, selective):
-    said = in_fabric(
+    output = in_fabric(
         {"kind": "single", "hosts": 2, "rate_bps": 10**9, "delay_ns": 1000, "buffer_bytes": 100_000},
         FUZZ.format(tests=str(TESTS), selective=selective, frames=4000, algorithm=algorithm, telemetry=telemetry),
     )
-    seen, wrong, changed, sane = json.loads(said.splitlines()[-1])
+    verdicts, wrong, changed, sane = json.loads(output.splitlines()[-1])
     assert (wrong, changed) == ([], [])
     assert all(sane)
-    assert set(seen) == {"0", "2", "4", "7"}  # each verdict was met
+    assert set(verdicts) == {"0", "2", "4", "7"}  # each verdict was met

@@ -27,13 +27,13 @@ for rate in (105, 1049, 10486, 104858, 1 << 20):  # 1 Mbit/s .. 10 Gbit/s
 def test_a_lone_flow_is_paced_to_the_nanosecond_and_heard_of_once(in_nics):
     out = in_nics(PACING, hosts=2)
     assert len(out) == 5
-    for rate, found in out.items():
-        gaps = [after - before for before, after in zip(found["times"], found["times"][1:], strict=False)]
+    for rate, trace in out.items():
+        gaps = [after - before for before, after in zip(trace["times"], trace["times"][1:], strict=False)]
         asked_ns = 1514 * 8e9 / (10 * GBIT * int(rate) / LINE)
         assert len(gaps) == 59
         assert gaps[1:] == pytest.approx([asked_ns] * 58, rel=1e-5, abs=1)
-        assert found["bells"] == []  # the one was waited for
-        row = found["row"]
+        assert trace["bells"] == []  # the one was waited for
+        row = trace["row"]
         assert (row["expected"], row["received_packets"], row["sent_packets"], row["resent_packets"]) == (60, 60, 60, 0)
         assert (row["messages"], row["broken_messages"], row["dropped_packets"]) == (2, 0, 0)
         assert (row["parked"], row["acked"]) == (1, 60)

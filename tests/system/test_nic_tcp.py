@@ -39,12 +39,12 @@ def switch_queue(result: Result) -> tuple[float, int]:
     """Returns mean and maximum bytes of the fullest switch port after the warm-up."""
     records, ports = result.records("queues"), result.column("queues", "port")
     late = records["t_ns"] >= 75_000_000
-    found = []
+    backlogs = []
     for port in sorted(set(ports.tolist())):
         if port.startswith("s"):
             backlog = records["backlog_bytes"][late & (ports == port)]
-            found.append((float(backlog.mean()), int(backlog.max())))
-    return max(found)
+            backlogs.append((float(backlog.mean()), int(backlog.max())))
+    return max(backlogs)
 
 
 @pytest.mark.lab
@@ -93,29 +93,29 @@ def test_probes_leave_right_behind_a_segment_and_find_the_idle_path_as_it_is(fol
 def test_frames_of_the_nic_take_the_path_of_the_segments(tmp_path: Path) -> None:
     experiment = Experiment.of(load(tmp_path, "topology.preset=acc24", "workload.kind=all_to_all", "workload.size=5kB"))
     assert nics.write(experiment, tmp_path).caps
-    _, told, _ = record_file.read(tmp_path / NICS, inputs.KINDS)
+    _, caps, _ = record_file.read(tmp_path / NICS, inputs.KINDS)
     flows = experiment.schedule.flows
-    capped = told.records[["flow", "tcp_src_port", "tcp_dst_port"]].tolist()
-    assert capped == [(each.flow, each.src_port, each.dst_port) for each in flows]
+    capped = caps.records[["flow", "tcp_src_port", "tcp_dst_port"]].tolist()
+    assert capped == [(flow.flow, flow.src_port, flow.dst_port) for flow in flows]
     graph, router = experiment.graph, experiment.router
 
     def follows(flow: Flow, src_port: int) -> bool:
         plane = nics.plane_of(flow, graph)
         return tuple(path(graph, router, flow.src, flow.dst, src_port, 4791, "udp", plane)) == flow.ports
 
-    found = [follows(flow, port) for port, flow in zip(told.records["src_port"].tolist(), flows, strict=True)]
-    assert sum(found) > 0.9 * len(flows), "16 ports of 4 paths: one in 100 flows has none"
+    on_path = [follows(flow, port) for port, flow in zip(caps.records["src_port"].tolist(), flows, strict=True)]
+    assert sum(on_path) > 0.9 * len(flows), "16 ports of 4 paths: one in 100 flows has none"
     stayed = [follows(flow, flow.src_port) for flow in flows]
     assert sum(stayed) < 0.6 * len(flows), "the segments' own port leads there, too: the test tests nothing"
 
 
 def test_tcp_below_a_nic_uses_no_ecn_and_hosts_keep_departure_times(tmp_path: Path) -> None:
-    given = load(tmp_path)
-    assert (given.tcp_name, given.tcp_ecn, given.rdma, given.controller.ecn) == ("cubic", False, False, True)
-    graph = given.graph()
+    tcp_spec = load(tmp_path)
+    assert (tcp_spec.tcp_name, tcp_spec.tcp_ecn, tcp_spec.rdma, tcp_spec.controller.ecn) == ("cubic", False, False, True)
+    graph = tcp_spec.graph()
     assert {port.queue.kind for host in graph.hosts for port in graph.ports_of(host.name)} == {"fq"}
     assert "none" not in {port.queue.marking.kind for port in graph.switch_ports()}, "switches mark for the NIC"
-    assert given.to_dict()["nic"]["tcp"] == "cubic"
+    assert tcp_spec.to_dict()["nic"]["tcp"] == "cubic"
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_tcp_below_a_nic_uses_no_ecn_and_hosts_keep_departure_times(tmp_path: Pa
     ],
 )
 def test_what_does_not_go_with_it_is_refused(tmp_path: Path, settings: tuple[str, ...], words: str) -> None:
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as excinfo:
         load(tmp_path, *settings)
-    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert words in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_an_algorithm_that_lives_by_acknowledgements_is_refused(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class Frame:
 
 
 def frames(rows, *opcodes, flow=0):
-    return [each for each in (Frame(*row) for row in rows) if each.opcode in opcodes and each.flow == flow]
+    return [frame for frame in (Frame(*row) for row in rows) if frame.opcode in opcodes and frame.flow == flow]
 
 
 def test_a_packet_brings_the_port_s_record_and_its_ack_brings_it_back(in_nics):
@@ -70,12 +70,12 @@ def test_a_packet_brings_the_port_s_record_and_its_ack_brings_it_back(in_nics):
     left, arrived = frames(out["sender"], DATA), frames(out["receiver"], DATA)
     answers = frames(out["receiver"], ACK)
     assert len(left) == len(arrived) == len(answers) == 301
-    for each in (*left, *arrived, *answers):
-        assert (each.version, each.flags & 8, each.sum) == (2, 8, 0)
-        assert (each.ip_bytes, each.udp_bytes) == (each.size - 14, each.size - 34)
-    assert {each.size for each in left} == {FULL, ANSWER + 7} and {each.size for each in answers} == {ANSWER}
-    assert all(each.hops == 0 and not any(each.records) for each in left)
-    assert all(each.hops == 1 and not any(each.records[8:]) for each in arrived)
+    for frame in (*left, *arrived, *answers):
+        assert (frame.version, frame.flags & 8, frame.sum) == (2, 8, 0)
+        assert (frame.ip_bytes, frame.udp_bytes) == (frame.size - 14, frame.size - 34)
+    assert {frame.size for frame in left} == {FULL, ANSWER + 7} and {frame.size for frame in answers} == {ANSWER}
+    assert all(frame.hops == 0 and not any(frame.records) for frame in left)
+    assert all(frame.hops == 1 and not any(frame.records[8:]) for frame in arrived)
     for packet, answer in zip(arrived, answers, strict=True):
         assert (answer.psn, answer.hops, answer.records) == (packet.psn + 1, packet.hops, packet.records)
 
@@ -96,12 +96,12 @@ def test_marks_are_told_beside_records_and_a_gap_s_nack_has_them_too(in_nics):
     """Two flows at line rate into one port that marks, on bad cables."""
     marked = sent(in_nics, more=["h2"], settings={"cnp_interval_ns": 0}, marking="step", k_bytes=100, rate_bps=GBIT)
     cnps = frames(marked["receiver"], CNP)
-    assert cnps and all((each.size, each.flags) == (BARE, 0) for each in cnps)
-    assert all(each.hops == 1 for each in frames(marked["receiver"], ACK))
+    assert cnps and all((frame.size, frame.flags) == (BARE, 0) for frame in cnps)
+    assert all(frame.hops == 1 for frame in frames(marked["receiver"], ACK))
     assert marked["received"][0]["messages"] == 4
     lossy = sent(in_nics, settings={"timeout_ns": 2_000_000}, loss_ppb=3 * 10**7, seconds=0.3)
     nacks = frames(lossy["receiver"], NACK)
-    assert all((each.size, each.flags & 8, each.hops) == (ANSWER, 8, 1) for each in nacks)
+    assert all((frame.size, frame.flags & 8, frame.hops) == (ANSWER, 8, 1) for frame in nacks)
     assert (lossy["received"][0]["messages"], lossy["received"][0]["broken_messages"]) == (4, 0)
 
 

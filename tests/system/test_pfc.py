@@ -43,10 +43,10 @@ def assert_lossless(result: Result) -> None:
     switch = [str(owner).startswith("s") for owner in owners]
     assert drops(result) == 0 and not last["drops"].any()
     assert last["pauses"][switch].sum() > 0, "the buffer was never short: the test tests nothing"
-    assert last["paused_ns"][[not each for each in switch]].any(), "no host was paused"
+    assert last["paused_ns"][[not is_switch for is_switch in switch]].any(), "no host was paused"
     assert classes["charged_bytes"].any() and not last["charged_bytes"].any(), "all that came in has left"
-    kept = result.manifest["conservation"]
-    assert kept["dropped_by_switches"] == 0
+    conservation = result.manifest["conservation"]
+    assert conservation["dropped_by_switches"] == 0
     flows = result.records("flows")
     assert {str(status) for status in result.column("flows", "status")} == {"done"}
     assert (flows["received_bytes"] == flows["size_bytes"]).all()

@@ -126,8 +126,8 @@ TRIALS = {
 
 def rows() -> dict[str, list[str]]:
     """Returns the page's table: version, verdict and reason by program."""
-    found = [[cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\|.*\|$", PAGE.read_text(), re.M)]
-    return {name: rest for name, *rest in found[2:]}
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\|.*\|$", PAGE.read_text(), re.M)]
+    return {name: rest for name, *rest in cells[2:]}
 
 
 def test_the_page_has_what_is_tried():
@@ -156,8 +156,8 @@ def test_a_program_does_what_its_row_says(name, tmp_path, lab_kernel):
     if trial.prepare:
         subprocess.run(trial.prepare, shell=True, check=True, cwd=tmp_path)
     argv = [sys.executable, "-m", "dc_gym.cli.main", "shell", "--quiet", "--set", "lab.watchdog=20s", "dumbbell-10m"]
-    done = subprocess.run(argv, cwd=tmp_path, input=trial.commands, capture_output=True, text=True, timeout=600)
+    child = subprocess.run(argv, cwd=tmp_path, input=trial.commands, capture_output=True, text=True, timeout=600)
     if verdict == WORKS:
-        assert re.search(trial.shows, done.stdout) and done.returncode == 0, (done.stdout, done.stderr)
+        assert re.search(trial.shows, child.stdout) and child.returncode == 0, (child.stdout, child.stderr)
     else:
-        assert STOOD_STILL in done.stderr and not re.search(trial.shows, done.stdout), "the page says that it stops the clock"
+        assert STOOD_STILL in child.stderr and not re.search(trial.shows, child.stdout), "the page says that it stops the clock"

@@ -70,9 +70,9 @@ def test_runs_repeat_bit_for_bit_and_conserve_frames(folder: Path) -> None:
     results = [run(folder, name, *settings) for name in ("a", "b")]
     assert results[0].digest == results[1].digest
     assert all(len(results[0].records(name)) for name in TABLES if name not in ("classes", "class_queues", "nic_events"))
-    kept = results[0].manifest["conservation"]
+    conservation = results[0].manifest["conservation"]
     ends = ("received_by_hosts", "dropped_by_switches", "under_way", "lost_on_links", "lost_elsewhere")
-    assert kept["sent_by_hosts"] == sum(kept[name] for name in ends) and kept["lost_on_links"] > 0
+    assert conservation["sent_by_hosts"] == sum(conservation[name] for name in ends) and conservation["lost_on_links"] > 0
     other = run(folder, "c", *settings, "seed=2")
     assert other.digest != results[0].digest
     results[0].check_digest()
@@ -211,9 +211,9 @@ def test_loaders_that_fail_end_the_run_in_one_line(folder: Path, monkeypatch: py
         return replace(write(*args), object="/nowhere.bpf.o")  # type: ignore[arg-type]
 
     monkeypatch.setattr(nics, "write", broken)
-    with pytest.raises(TestbedError, match=r"nicd ended with status") as caught:
+    with pytest.raises(TestbedError, match=r"nicd ended with status") as excinfo:
         run(folder, "out")
-    assert "/nowhere.bpf.o" in str(caught.value)
+    assert "/nowhere.bpf.o" in str(excinfo.value)
     assert not (folder / "out").exists()
 
 
@@ -234,9 +234,9 @@ def test_loaders_that_fail_end_the_run_in_one_line(folder: Path, monkeypatch: py
     ],
 )
 def test_what_does_not_go_together_is_refused(tmp_path: Path, settings: tuple[str, ...], words: str) -> None:
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as excinfo:
         load(tmp_path, *settings)
-    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert words in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_programs_and_datagrams_to_the_nics_port_are_refused(tmp_path: Path) -> None:
@@ -264,25 +264,25 @@ def tables_of(folder: Path) -> list[np.ndarray]:
 
 def test_a_section_without_nics_is_left_out_of_manifests(tmp_path: Path) -> None:
     assert "nic" not in load(tmp_path, "controller.name=cubic").to_dict()
-    kept = load(tmp_path, text="nic = { latency = '2us', parameters = { rate = 99 } }\n").to_dict()["nic"]
-    assert kept["latency"] == "2us" and kept["parameters"] == {"rate": 99} and "timeout" not in kept
-    json.dumps(kept)
+    section = load(tmp_path, text="nic = { latency = '2us', parameters = { rate = 99 } }\n").to_dict()["nic"]
+    assert section["latency"] == "2us" and section["parameters"] == {"rate": 99} and "timeout" not in section
+    json.dumps(section)
 
 
 def test_times_follow_from_the_network_where_the_spec_gives_none(tmp_path: Path) -> None:
-    plan, experiment, found = written(tmp_path)
+    plan, experiment, settings = written(tmp_path)
     drain = 4_000_000 * 8
     base = nics.round_trip_ns(experiment.graph) - drain
     assert 0 < base < 200_000
-    assert found["nack_interval_ns"] == base + drain and found["timeout_ns"] == 2 * (base + drain)
-    assert found["cnp_interval_ns"] == 5_000_000 and found["parameter"].tolist() == [1 << 20, *[0] * 43]
-    assert plan.facts["settings"]["timeout_ns"] == found["timeout_ns"]
-    _, _, given = written(tmp_path, "nic.timeout=3ms", "nic.cnp_interval=4us", "nic.retransmit=selective")
-    assert (given["timeout_ns"], given["cnp_interval_ns"], given["selective"]) == (3_000_000, 4000, 1)
-    assert given["timeout_max_ns"] == 64 * 3_000_000
-    assert (given["probe_timeout_ns"], given["probe_timeout_max_ns"]) == (3_000_000, 12_000_000)
-    _, _, given = written(tmp_path, "nic.probe_timeout=2ms", "nic.probe_timeout_max=5ms")
-    assert (given["probe_timeout_ns"], given["probe_timeout_max_ns"]) == (2_000_000, 5_000_000)
+    assert settings["nack_interval_ns"] == base + drain and settings["timeout_ns"] == 2 * (base + drain)
+    assert settings["cnp_interval_ns"] == 5_000_000 and settings["parameter"].tolist() == [1 << 20, *[0] * 43]
+    assert plan.facts["settings"]["timeout_ns"] == settings["timeout_ns"]
+    _, _, explicit = written(tmp_path, "nic.timeout=3ms", "nic.cnp_interval=4us", "nic.retransmit=selective")
+    assert (explicit["timeout_ns"], explicit["cnp_interval_ns"], explicit["selective"]) == (3_000_000, 4000, 1)
+    assert explicit["timeout_max_ns"] == 64 * 3_000_000
+    assert (explicit["probe_timeout_ns"], explicit["probe_timeout_max_ns"]) == (3_000_000, 12_000_000)
+    _, _, explicit = written(tmp_path, "nic.probe_timeout=2ms", "nic.probe_timeout_max=5ms")
+    assert (explicit["probe_timeout_ns"], explicit["probe_timeout_max_ns"]) == (2_000_000, 5_000_000)
     firmware = "controller.name=dcqcn", "nic.preset=firmware"
     assert written(tmp_path, *firmware)[2]["cnp_interval_ns"] == 200_000
     assert written(tmp_path, *firmware, "nic.cnp_interval=4us")[2]["cnp_interval_ns"] == 4000
@@ -298,20 +298,20 @@ def test_pacing_is_the_preset_s_where_the_spec_gives_none(tmp_path: Path) -> Non
 @pytest.mark.parametrize("rate", ["2Mbit/s", "100kbit/s"])
 def test_times_of_slow_links_end_where_nicd_takes_them(tmp_path: Path, rate: str) -> None:
     """A buffer that drains in 16 s gave a longest timeout above nicd's 100 s, and the run failed."""
-    _, _, found = written(tmp_path, f"topology.rate={rate}")
-    times = [int(found[name]) for name in found.dtype.names if name.endswith("_ns")]
-    assert max(times) == found["timeout_max_ns"] == nics.LONGEST_NS and found["timeout_ns"] <= nics.LONGEST_NS
+    _, _, settings = written(tmp_path, f"topology.rate={rate}")
+    times = [int(settings[name]) for name in settings.dtype.names if name.endswith("_ns")]
+    assert max(times) == settings["timeout_max_ns"] == nics.LONGEST_NS and settings["timeout_ns"] <= nics.LONGEST_NS
 
 
 def test_flows_are_told_as_they_are_scheduled(tmp_path: Path) -> None:
     _, experiment, _ = written(tmp_path, "workload.size=5kB", "workload.kind=all_to_all", "topology.preset=acc24")
-    found, flows, _ = tables_of(tmp_path)
-    for told, flow in zip(flows, experiment.schedule.flows, strict=True):
+    nic_table, flows, _ = tables_of(tmp_path)
+    for row, flow in zip(flows, experiment.schedule.flows, strict=True):
         back = nics.way_back(flow, experiment.graph, experiment.router)
-        assert found["wire"][told["src_nic"]].decode() == flow.ports[0]
+        assert nic_table["wire"][row["src_nic"]].decode() == flow.ports[0]
         assert experiment.graph.peer(experiment.graph.port(back[-1])).node == flow.src
-        assert (told["message_bytes"], told["total_bytes"], told["hops"]) == (5000, 5000, len(flow.ports))
-        assert told["base_rtt_ns"] == nics.probe_rtt_ns(experiment.graph, flow.ports, back, 1514)
+        assert (row["message_bytes"], row["total_bytes"], row["hops"]) == (5000, 5000, len(flow.ports))
+        assert row["base_rtt_ns"] == nics.probe_rtt_ns(experiment.graph, flow.ports, back, 1514)
     _, _, _ = written(tmp_path)
     endless = tables_of(tmp_path)[1][0]
     assert (endless["message_bytes"], endless["total_bytes"]) == (64000, 2**64 - 1)
@@ -330,10 +330,10 @@ def test_a_policy_goes_with_the_algorithm_that_reads_it(tmp_path: Path) -> None:
 
 
 def test_a_trace_becomes_rates_of_the_line(tmp_path: Path) -> None:
-    made = np.zeros(2, nics.DECISION_DTYPE)
-    made["t_ns"], made["event"], made["flow"] = [1500, 1600], [2, 6], [0, 1]
-    made["rate_before"], made["rate"] = 1 << 20, [1 << 19, 3]
-    made.tofile(tmp_path / "decisions.bin")
+    decisions = np.zeros(2, nics.DECISION_DTYPE)
+    decisions["t_ns"], decisions["event"], decisions["flow"] = [1500, 1600], [2, 6], [0, 1]
+    decisions["rate_before"], decisions["rate"] = 1 << 20, [1 << 19, 3]
+    decisions.tofile(tmp_path / "decisions.bin")
     read = nic_log.read_trace(tmp_path, 1000, {0: 10**11, 1: 10**13})
     assert read["t_ns"].tolist() == [500, 600] and read["event"].tolist() == [2, 6]
     assert read["rate_bps"].tolist() == [5 * 10**10, 3 * 10**13 >> 20] and read["rate_before_bps"].tolist() == [10**11, 10**13]
@@ -379,8 +379,8 @@ def in_classes(tmp_path: Path, controller: str) -> tuple[Result, list[int]]:
     result = runner.run(spec.load(tmp_path / "spec.toml"), tmp_path / "out", Quiet(), plot=False)
     assert result.fit, result.faults
     rows = pq.read_table(tmp_path / "out" / "class_queues.parquet").to_pylist()
-    mine = [row for row in rows if row["port"] == "h5-eth0"]
-    return result, [max(row["tx_packets"] for row in mine if row["class"] == number) for number in range(3)]
+    host_rows = [row for row in rows if row["port"] == "h5-eth0"]
+    return result, [max(row["tx_packets"] for row in host_rows if row["class"] == number) for number in range(3)]
 
 
 @pytest.mark.lab

@@ -56,19 +56,19 @@ def classes(result: Result) -> dict[str, dict[str, float]]:
 def test_both_share_the_links_and_repeat_bit_for_bit(folder: Path) -> None:
     results = [mixed(folder, name, *more) for name, more in (("a", ()), ("b", ()), ("bpf", ("nic.engine=bpf",)))]
     first = results[0]
-    assert len({each.digest for each in results}) == 1 and first.fit, first.manifest["unfit_reasons"]
+    assert len({result.digest for result in results}) == 1 and first.fit, first.manifest["unfit_reasons"]
     flows = first.records("flows")
     assert first.column("flows", "transport").tolist() == ["rdma"] * 2 + ["tcp"] * 2 + ["udp"] * 2
     assert first.column("flows", "controller").tolist()[:4] == ["dcqcn"] * 2 + ["dctcp"] * 2
     assert (flows["received_bytes"] > 0).all()
     assert first.records("classes")[["workload", "dscp"]].tolist() == [(0, 26)] * 2 + [(1, 10)] * 2 + [(2, 46)] * 2
     assert first.records("nic_flows")["flow"].tolist() == [0, 1], "the NICs count RDMA alone"
-    kept = first.manifest["conservation"]
+    conservation = first.manifest["conservation"]
     ends = ("received_by_hosts", "dropped_by_switches", "under_way", "lost_on_links", "lost_elsewhere")
-    assert kept["sent_by_hosts"] == sum(kept[name] for name in ends) and not kept["dropped_by_hosts"]
-    found = classes(first)
-    assert sum(each["goodput_bps"] for each in found.values()) == pytest.approx(first.summary["goodput_bps"])
-    assert found["tcp"]["mean_srtt_us"] > 0 and found["udp"]["goodput_bps"] == pytest.approx(100e6, rel=0.05)
+    assert conservation["sent_by_hosts"] == sum(conservation[name] for name in ends) and not conservation["dropped_by_hosts"]
+    by_class = classes(first)
+    assert sum(metrics["goodput_bps"] for metrics in by_class.values()) == pytest.approx(first.summary["goodput_bps"])
+    assert by_class["tcp"]["mean_srtt_us"] > 0 and by_class["udp"]["goodput_bps"] == pytest.approx(100e6, rel=0.05)
     first.check_digest()
 
 
@@ -83,12 +83,12 @@ def headers(path: Path) -> list[tuple[int, int, int, int]]:
 def test_all_frames_of_a_flow_have_its_dscp_and_ecn_is_the_kernels(folder: Path) -> None:
     """Both directions: data, ACKs and CNPs of NICs, and TCP from SYN and SYN-ACK on. Only the senders' packets are ECT."""
     result = mixed(folder, "out", 'capture.ports=["h3-eth0"]', "capture.snap_length=64B")
-    found = headers(result.path / "capture" / "h3-eth0.pcapng")
-    assert {(protocol, dscp) for protocol, dscp, _, _ in found} == {(TCP, 10), (UDP, 26), (UDP, 46)}
-    assert {dscp for protocol, dscp, _, port in found if protocol == UDP and port == NIC_PORT} == {26}
-    assert {ecn for protocol, dscp, ecn, _ in found if dscp == 46} == {0}
-    assert {ecn for protocol, dscp, ecn, _ in found if dscp == 26} == {0, 2, 3}, "answers, data, marked data"
-    assert {ecn for protocol, dscp, ecn, _ in found if dscp == 10} >= {2, 3}, "DCTCP's own"
+    packets = headers(result.path / "capture" / "h3-eth0.pcapng")
+    assert {(protocol, dscp) for protocol, dscp, _, _ in packets} == {(TCP, 10), (UDP, 26), (UDP, 46)}
+    assert {dscp for protocol, dscp, _, port in packets if protocol == UDP and port == NIC_PORT} == {26}
+    assert {ecn for protocol, dscp, ecn, _ in packets if dscp == 46} == {0}
+    assert {ecn for protocol, dscp, ecn, _ in packets if dscp == 26} == {0, 2, 3}, "answers, data, marked data"
+    assert {ecn for protocol, dscp, ecn, _ in packets if dscp == 10} >= {2, 3}, "DCTCP's own"
     assert result.records("nic_flows")["cnps"].sum() > 0
 
 
@@ -104,9 +104,9 @@ def test_nic_and_host_take_turns_at_one_line(folder: Path, qdisc: str) -> None:
     rows = {"rdma": "h1,h3,5001,0,0,0,", "tcp": "h1,h2,5001,0,0,0,tcp"}
     (folder / "flows.csv").write_text("\n".join(["source,destination,port,start,stop,size,transport", *rows.values()]) + "\n")
     result = run(folder, "both", f"topology.host_qdisc={qdisc}", text="", base=ONE_LINE)
-    found, share = classes(result), result.summary["goodput_bps"]
-    assert found["rdma"]["goodput_bps"] == pytest.approx(share / 2, rel=0.03)
-    assert found["tcp"]["goodput_bps"] == pytest.approx(share / 2, rel=0.03)
+    by_class, share = classes(result), result.summary["goodput_bps"]
+    assert by_class["rdma"]["goodput_bps"] == pytest.approx(share / 2, rel=0.03)
+    assert by_class["tcp"]["goodput_bps"] == pytest.approx(share / 2, rel=0.03)
     assert share == pytest.approx(1e9 * 1444 / 1514, rel=0.01)
     assert result.fit and not result.summary["drops"] and not result.records("flows")["retransmits"].any()
 
@@ -120,8 +120,8 @@ def test_lone_flows_of_both_are_measured_for_the_ideal_times(folder: Path) -> No
 
 
 def test_frames_of_tcp_and_udp_have_no_rows_at_the_nics(folder: Path) -> None:
-    given = load(folder, "controller.name=dcqcn", "controller.tcp=cubic", text=MIXED)
-    experiment = Experiment.of(given)
-    table = nics.flow_table(experiment.schedule, experiment.graph, experiment.router, given)
+    mixed_spec = load(folder, "controller.name=dcqcn", "controller.tcp=cubic", text=MIXED)
+    experiment = Experiment.of(mixed_spec)
+    table = nics.flow_table(experiment.schedule, experiment.graph, experiment.router, mixed_spec)
     assert table.records[["flow", "dscp", "tcp_src_port"]].tolist() == [(0, 0, 0), (1, 0, 0)]
     assert inputs.flow_tables(experiment.schedule)[1].records["dscp"].tolist() == [0, 0, 10, 10, 46, 46]

@@ -61,14 +61,14 @@ def dcgym(*words, cwd=None, **options):
 
 def run(folder, out="out", *settings, options=()):
     words = [word for setting in settings for word in ("--set", setting)]
-    done = dcgym("run", folder / "spec.toml", "--out", folder / out, "--quiet", "--no-plot", *options, *words)
-    assert done.returncode == 0, done.stderr
+    child = dcgym("run", folder / "spec.toml", "--out", folder / out, "--quiet", "--no-plot", *options, *words)
+    assert child.returncode == 0, child.stderr
     return load_result(folder / out, check_digest=True)
 
 
 def test_a_run_leaves_a_whole_fit_result(folder):
-    done = dcgym("run", folder / "spec.toml", "--out", folder / "out")
-    assert done.returncode == 0, done.stderr
+    child = dcgym("run", folder / "spec.toml", "--out", folder / "out")
+    assert child.returncode == 0, child.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["out", "spec.toml"]
     assert {path.name for path in (folder / "out").iterdir()} == {
         *FILES,
@@ -83,7 +83,7 @@ def test_a_run_leaves_a_whole_fit_result(folder):
     assert manifest["fit"] and manifest["unfit_reasons"] == []
     assert set(manifest["environment"]) == {"kernel", "openvswitch", "libc", "python", "programs"}
     assert {"boot", "fabric", "traffic", "results"} <= set(manifest["wall_s"])
-    assert f"digest       {result.digest}" in done.stdout
+    assert f"digest       {result.digest}" in child.stdout
     assert {path.stat().st_uid for path in [folder / "out", *(folder / "out").iterdir()]} == {os.geteuid()}
 
 
@@ -178,23 +178,23 @@ def test_a_matrix_file_is_run_and_kept(folder):
 
 def test_verify_repeats_a_run_and_names_what_was_changed(folder):
     run(folder)
-    done = dcgym("verify", folder / "out", "--quiet")
-    assert done.returncode == 0, done.stderr
-    assert "equal, digest" in done.stdout
+    child = dcgym("verify", folder / "out", "--quiet")
+    assert child.returncode == 0, child.stderr
+    assert "equal, digest" in child.stdout
     table = pq.read_table(folder / "out" / "queues.parquet")
     values = table.column("tx_packets").to_numpy().copy()
     values[1234] += 1
     changed = table.set_column(table.schema.get_field_index("tx_packets"), table.schema.field("tx_packets"), pa.array(values))
     pq.write_table(changed, folder / "out" / "queues.parquet")
-    done = dcgym("verify", folder / "out", "--quiet")
-    assert done.returncode == 2
-    assert "they were changed" in done.stderr
+    child = dcgym("verify", folder / "out", "--quiet")
+    assert child.returncode == 2
+    assert "they were changed" in child.stderr
     manifest = json.loads((folder / "out" / "manifest.json").read_text())
-    manifest["digest"] = done.stderr.split("have digest ")[1].split(",")[0]
+    manifest["digest"] = child.stderr.split("have digest ")[1].split(",")[0]
     (folder / "out" / "manifest.json").write_text(json.dumps(manifest))
-    done = dcgym("verify", folder / "out", "--quiet")
-    assert done.returncode == 1
-    assert re.search(r"first difference: queues, port .*: tx_packets \d+ and \d+ \(record 1234\)", done.stdout)
+    child = dcgym("verify", folder / "out", "--quiet")
+    assert child.returncode == 1
+    assert re.search(r"first difference: queues, port .*: tx_packets \d+ and \d+ \(record 1234\)", child.stdout)
 
 
 def test_a_run_with_a_policy_measures_its_ideal(folder):
@@ -224,10 +224,10 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_one_line_and_exit_2(folder, name):
     words, pattern = BAD[name]
-    done = dcgym("run", folder / "spec.toml", "--out", folder / "out", *words)
-    assert done.returncode == 2, done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert re.search(pattern, done.stderr), done.stderr
+    child = dcgym("run", folder / "spec.toml", "--out", folder / "out", *words)
+    assert child.returncode == 2, child.stderr
+    assert len(child.stderr.splitlines()) == 1
+    assert re.search(pattern, child.stderr), child.stderr
     assert not (folder / "out").exists() and not (folder / "out.partial").exists()
 
 
@@ -242,18 +242,18 @@ def test_bad_input_is_one_line_and_exit_2(folder, name):
 )
 def test_a_malformed_row_is_named(folder, row, pattern):
     (folder / "flows.csv").write_text(f"source,destination,port,start,stop,size\n{row}\n")
-    done = dcgym(
+    child = dcgym(
         "run", folder / "spec.toml", "--out", folder / "out", "--set", "workload.kind=matrix", "--set", "workload.file=flows.csv"
     )
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-    assert re.search(pattern, done.stderr), done.stderr
+    assert child.returncode == 2 and len(child.stderr.splitlines()) == 1
+    assert re.search(pattern, child.stderr), child.stderr
 
 
 def test_an_existing_folder_is_not_overwritten(folder):
     run(folder, "out", "time.duration=600ms")
     before = load_result(folder / "out").digest
-    done = dcgym("run", folder / "spec.toml", "--out", folder / "out", "--quiet")
-    assert done.returncode == 2 and "--force" in done.stderr and len(done.stderr.splitlines()) == 1
+    child = dcgym("run", folder / "spec.toml", "--out", folder / "out", "--quiet")
+    assert child.returncode == 2 and "--force" in child.stderr and len(child.stderr.splitlines()) == 1
     assert load_result(folder / "out", check_digest=True).digest == before
     assert run(folder, options=["--force"]).digest != before
 
@@ -261,14 +261,14 @@ def test_an_existing_folder_is_not_overwritten(folder):
 def test_a_folder_of_somebody_else_is_never_replaced(folder):
     (folder / "out").mkdir()
     (folder / "out" / "thesis.tex").write_text("mine")
-    done = dcgym("run", folder / "spec.toml", "--out", folder / "out", "--force", "--quiet")
-    assert done.returncode == 2 and (folder / "out" / "thesis.tex").read_text() == "mine"
+    child = dcgym("run", folder / "spec.toml", "--out", folder / "out", "--force", "--quiet")
+    assert child.returncode == 2 and (folder / "out" / "thesis.tex").read_text() == "mine"
 
 
 def test_set_up_that_is_late_for_t0_fails(folder):
     words = ("run", folder / "spec.toml", "--out", folder / "out", "--quiet", "--set", "lab.t0=11s")
-    done = dcgym(*words, env={**os.environ, DISTURB: "sleep 12"})
-    assert done.returncode == 1 and "--t0: 11000000000 is past" in done.stderr
+    child = dcgym(*words, env={**os.environ, DISTURB: "sleep 12"})
+    assert child.returncode == 1 and "--t0: 11000000000 is past" in child.stderr
     assert not (folder / "out").exists() and not (folder / "out.partial").exists()
 
 
@@ -279,9 +279,9 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(folder, monkeypatch):
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k,mode=755", "tmpfs", small]).returncode:
         pytest.skip("no tmpfs can be mounted here")
     try:
-        done = dcgym("run", folder / "spec.toml", "--out", small / "out", "--quiet", "--set", "time.duration=30s")
-        assert done.returncode == 2 and "the disk has" in done.stderr, "it is refused before it boots"
-        assert len(done.stderr.splitlines()) == 1 and list(small.iterdir()) == []
+        child = dcgym("run", folder / "spec.toml", "--out", small / "out", "--quiet", "--set", "time.duration=30s")
+        assert child.returncode == 2 and "the disk has" in child.stderr, "it is refused before it boots"
+        assert len(child.stderr.splitlines()) == 1 and list(small.iterdir()) == []
         monkeypatch.setattr(room, "check", lambda *_: None)
         with pytest.raises((UsageError, OSError), match=r"No space left|no room"):
             runner.run(load(folder / "spec.toml", ["time.duration=30s"]), small / "out", Quiet(), plot=False)
@@ -295,24 +295,24 @@ def test_no_permission_is_one_line(folder):
         pytest.skip("root may write anywhere")
     locked = folder / "locked"
     locked.mkdir(mode=0o555)
-    done = dcgym("run", folder / "spec.toml", "--out", locked / "out", "--quiet")
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and "locked" in done.stderr
+    child = dcgym("run", folder / "spec.toml", "--out", locked / "out", "--quiet")
+    assert child.returncode == 2 and len(child.stderr.splitlines()) == 1 and "locked" in child.stderr
 
 
 def test_a_plan_that_cannot_be_written_ends_the_lab_that_has_booted(folder, monkeypatch):
     alive = processes.descendants(os.getpid())
-    told = []
+    process_counts = []
 
     def write_plan(*_):
-        told.append(len(processes.descendants(os.getpid())) - len(alive))
+        process_counts.append(len(processes.descendants(os.getpid())) - len(alive))
         raise UsageError("no such policy")
 
     monkeypatch.setattr(writer, "write_plan", write_plan)
     with pytest.raises(UsageError, match="no such policy"):
         runner.run(load(folder / "spec.toml"), folder / "out", Quiet())
-    assert told[0] > 0, "the lab was there"
+    assert process_counts[0] > 0, "the lab was there"
     assert sorted(path.name for path in folder.iterdir()) == ["spec.toml"]
-    assert len([each for each in processes.descendants(os.getpid()) if each.alive()]) <= len(alive)
+    assert len([process for process in processes.descendants(os.getpid()) if process.alive()]) <= len(alive)
 
 
 def test_a_failure_after_the_traffic_keeps_its_tables(folder, monkeypatch):
@@ -327,8 +327,8 @@ def test_a_failed_plot_costs_no_result(folder, monkeypatch, capsys):
     monkeypatch.setattr(timeline, "plot_result", lambda *_: {}["no such panel"])
     result = runner.run(load(folder / "spec.toml", ["name=$\\x$"]), folder / "out", Quiet())
     result.check_digest()
-    assert "no such panel" in (said := capsys.readouterr().err) and len(said.splitlines()) == 1
-    assert f"draw it by `dcgym plot {folder / 'out'}`" in said
+    assert "no such panel" in (stderr := capsys.readouterr().err) and len(stderr.splitlines()) == 1
+    assert f"draw it by `dcgym plot {folder / 'out'}`" in stderr
     monkeypatch.undo()
     assert dcgym("plot", folder / "out").returncode == 0 and (folder / "out" / "plot.png").is_file()
 
@@ -377,7 +377,7 @@ def test_a_run_that_is_told_to_end_leaves_nothing(folder, end, code, word):
     assert process.wait(timeout=60) == code
     assert rest.splitlines()[-1] == f"dcgym: {word}" and "Traceback" not in rest
     deadline = time.monotonic() + 20
-    while any(each.alive() for each in family):
+    while any(member.alive() for member in family):
         assert time.monotonic() < deadline, "a process outlived the command"
         time.sleep(0.05)
     assert sorted(path.name for path in folder.iterdir()) == ["spec.toml"]
@@ -424,9 +424,9 @@ def test_doctor_finds_this_machine_good(lab_kernel, tmp_path):
     if "DCGYM_TEST_KERNEL" in os.environ:
         pytest.skip("doctor looks at the cache, not at DCGYM_TEST_KERNEL")
     tmp_path.chmod(0o755)
-    done = dcgym("doctor", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "slept a virtual second" in done.stdout
+    child = dcgym("doctor", cwd=tmp_path)
+    assert child.returncode == 0, child.stdout + child.stderr
+    assert "slept a virtual second" in child.stdout
     assert list(tmp_path.iterdir()) == []
 
 
@@ -444,16 +444,16 @@ def test_a_result_lies_where_its_folder_leads(way, folder):
 def test_clean_removes_unfinished_results_only(tmp_path):
     (tmp_path / "whole").mkdir()
     (tmp_path / "half.partial").mkdir()
-    done = dcgym("clean", tmp_path)
-    assert done.returncode == 0
+    child = dcgym("clean", tmp_path)
+    assert child.returncode == 0
     assert [path.name for path in tmp_path.iterdir()] == ["whole"]
 
 
 def test_wrong_bench_name_lists_them():
-    done = dcgym("bench", "nothing")
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    child = dcgym("bench", "nothing")
+    assert child.returncode == 2 and len(child.stderr.splitlines()) == 1
     for name in ("enforce", "links", "ns3", "speed", "sweep"):
-        assert name in done.stderr
+        assert name in child.stderr
 
 
 @pytest.mark.parametrize(("controller", "columns"), [("dctcp", "srtt"), ("dcqcn", "CNPs")])
@@ -478,15 +478,15 @@ def test_watch_attaches_to_a_run_that_is_under_way(folder, controller, columns):
             if "of 3.6e+03 s" in line or "traffic" in line:
                 break
         deadline = time.monotonic() + 60  # of the wait for marks, not of what is asked
-        done = dcgym("watch", out, "--once")
-        while columns not in done.stdout and time.monotonic() < deadline:
-            done = dcgym("watch", out, "--once")
-        assert done.returncode == 0, done.stderr
-        assert "s1-eth3" in done.stdout and " backlog " in done.stdout
-        rows = [line for line in done.stdout.splitlines() if line.startswith(" flow ")]
-        assert columns in done.stdout and len(rows) == 2 and all("bit/s" in row for row in rows)
+        child = dcgym("watch", out, "--once")
+        while columns not in child.stdout and time.monotonic() < deadline:
+            child = dcgym("watch", out, "--once")
+        assert child.returncode == 0, child.stderr
+        assert "s1-eth3" in child.stdout and " backlog " in child.stdout
+        rows = [line for line in child.stdout.splitlines() if line.startswith(" flow ")]
+        assert columns in child.stdout and len(rows) == 2 and all("bit/s" in row for row in rows)
     finally:
         process.send_signal(signal.SIGINT)
         process.wait()
-    done = dcgym("watch", out, "--once")
-    assert done.returncode == 2 and "no run is under way" in done.stderr
+    child = dcgym("watch", out, "--once")
+    assert child.returncode == 2 and "no run is under way" in child.stderr

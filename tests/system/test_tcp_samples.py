@@ -28,17 +28,17 @@ def test_a_sender_that_loses_has_a_threshold_and_recovers(tmp_path: Path) -> Non
     spec.write_text(SPEC)
     result = runner.run(load(spec), tmp_path / "out", Quiet(), plot=False)
     tcp, unknown = result.records("tcp"), TABLES["tcp"].unknown
-    mine = tcp[tcp["flow"] == 0]
-    known = mine["ssthresh_packets"] != unknown["ssthresh_packets"]
-    lost = mine["retransmits"] > 0
+    samples = tcp[tcp["flow"] == 0]
+    known = samples["ssthresh_packets"] != unknown["ssthresh_packets"]
+    lost = samples["retransmits"] > 0
     assert not known[0] and known[-1] and result.summary["drops"] > 0
-    assert not known[~lost & (mine["ca_state"] == 0) & (np.cumsum(lost) == 0)].any(), (
+    assert not known[~lost & (samples["ca_state"] == 0) & (np.cumsum(lost) == 0)].any(), (
         "there is no threshold before the first loss"
     )
-    assert {0, 3} <= set(mine["ca_state"].tolist()) <= {0, 1, 2, 3, 4}
-    recovering = mine[mine["ca_state"] == 3]
+    assert {0, 3} <= set(samples["ca_state"].tolist()) <= {0, 1, 2, 3, 4}
+    recovering = samples[samples["ca_state"] == 3]
     assert (recovering["cwnd_packets"] <= recovering["ssthresh_packets"] + 3).all(), "PRR keeps the window near its target"
-    settled = mine[(mine["ca_state"] == 0) & known]
+    settled = samples[(samples["ca_state"] == 0) & known]
     expected_bps = settled["cwnd_packets"] * 1448 * 8 / (settled["srtt_us"] / 1e6)
     ratio = np.median(settled["pacing_rate_bps"] / expected_bps)
     assert 1.0 <= ratio <= 2.0, "Linux paces at 120 % of cwnd / srtt, 200 % in slow start"

@@ -164,9 +164,9 @@ def test_a_loss_is_repaired_within_the_window(flow: Callable[..., Any]) -> None:
     """The cable loses 1 % of the frames."""
     steps = [("window", 60), ("lose", 10_000_000), ("send",), ("sleep", 0.1)]
     samples, errors = flow("agent", *steps, *[("sleep", 0.003), ("sample",)] * 300)
-    recovery = [each for each in samples if each["state"] == 3]
-    assert not errors and recovery and all(each["cwnd"] <= 60 for each in samples)
-    opened = [each["cwnd"] for each in samples if each["state"] == 0]
+    recovery = [sample for sample in samples if sample["state"] == 3]
+    assert not errors and recovery and all(sample["cwnd"] <= 60 for sample in samples)
+    opened = [sample["cwnd"] for sample in samples if sample["state"] == 0]
     assert opened.count(60) > 0.9 * len(opened), "when the loss is repaired, the window is what was set"
     assert samples[-1]["received"] > samples[0]["received"] + 500 * MSS
 

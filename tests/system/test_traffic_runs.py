@@ -63,11 +63,11 @@ def run(tmp_path, lab_kernel):
         (tmp_path / "spec.toml").write_text(spec_text(programs, kind="pairs") + '[metrics]\nslowdown = "off"\n')
         words = [word for setting in settings for word in ("--set", setting)]
         argv = ["run", tmp_path / "spec.toml", "--out", tmp_path / out, "--quiet", "--no-plot", *words]
-        done = subprocess.run(
+        child = subprocess.run(
             [sys.executable, "-m", "dc_gym.cli.main", *map(str, argv)], capture_output=True, text=True, timeout=300
         )
-        assert done.returncode == code, done.stderr
-        return load_result(tmp_path / out, check_digest=True) if code == 0 else done
+        assert child.returncode == code, child.stderr
+        return load_result(tmp_path / out, check_digest=True) if code == 0 else child
 
     return go
 
@@ -75,8 +75,8 @@ def run(tmp_path, lab_kernel):
 def test_programs_find_their_hosts_name(run):
     programs = "".join(f'[[workload.exec]]\nhost = "{host}"\ncommand = "hostname"\n' for host in ("h1", "h3", "h3"))
     result = run("workload.kind=none", programs=programs)
-    said = {name: (result.path / f"exec/{name}.stdout").read_text() for name in ("h1-0", "h3-0", "h3-1")}
-    assert said == {"h1-0": "h1\n", "h3-0": "h3\n", "h3-1": "h3\n"}
+    hostnames = {name: (result.path / f"exec/{name}.stdout").read_text() for name in ("h1-0", "h3-0", "h3-1")}
+    assert hostnames == {"h1-0": "h1\n", "h3-0": "h3\n", "h3-1": "h3\n"}
 
 
 def test_a_program_may_set_its_device_down_and_up(run):
@@ -120,10 +120,10 @@ def test_repetitions_start_when_the_one_before_has_ended(run):
     result = run("workload.kind=repeat", "workload.size=100kB", "workload.interval=3ms", "workload.ends=pairs")
     flows = result.records("flows")
     for src in ("h1", "h2"):
-        mine = flows[column(result, "src") == src]
-        assert mine["rep"].tolist() == list(range(len(mine))) and len(mine) > 5
-        assert np.all(mine["start_ns"] >= 0) and np.array_equal(mine["due_ns"][1:], mine["end_ns"][:-1] + 3_000_000)
-        assert np.all(np.abs(mine["start_ns"] - mine["due_ns"]) < 10_000)
+        reps = flows[column(result, "src") == src]
+        assert reps["rep"].tolist() == list(range(len(reps))) and len(reps) > 5
+        assert np.all(reps["start_ns"] >= 0) and np.array_equal(reps["due_ns"][1:], reps["end_ns"][:-1] + 3_000_000)
+        assert np.all(np.abs(reps["start_ns"] - reps["due_ns"]) < 10_000)
     assert list(column(result, "status")).count("running") <= 2 and result.fit
 
 
@@ -180,22 +180,22 @@ def test_programs_run_in_hosts(run, tmp_path):
 
 @pytest.mark.parametrize("name", ["dctcp", "vegas"])
 def test_a_program_that_chooses_no_tcp_gets_the_controller(run, tmp_path, name):
-    told = """
+    programs = """
 [[workload.exec]]
 host = "h1"
 command = "cat /proc/sys/net/ipv4/tcp_congestion_control"
 """
-    run("workload.kind=none", "time.duration=100ms", f"controller.name={name}", programs=told)
-    (said,) = tmp_path.rglob("exec/h1-0.stdout")
-    assert said.read_text() == f"{name}\n"
+    run("workload.kind=none", "time.duration=100ms", f"controller.name={name}", programs=programs)
+    (output_file,) = tmp_path.rglob("exec/h1-0.stdout")
+    assert output_file.read_text() == f"{name}\n"
 
 
 def test_the_example_of_programs(tmp_path, lab_kernel):
     """Each answer waits behind bulk flows: longer than the 10.8 ms that a request and 10 kB take on the idle path."""
     tmp_path.chmod(0o755)
     argv = ["run", str(EXAMPLES / "programs.toml"), "--out", str(tmp_path / "out"), "--quiet", "--no-plot"]
-    done = subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *argv], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    child = subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *argv], capture_output=True, text=True, timeout=300)
+    assert child.returncode == 0, child.stderr
     times_ms = [float(line.split()[0]) for line in (tmp_path / "out/exec/h2-0.stdout").read_text().splitlines()]
     assert len(times_ms) == 30 and 10.8 < min(times_ms) < max(times_ms) < 40
     server, client = load_result(tmp_path / "out").manifest["exec"]
@@ -216,9 +216,9 @@ start = "1ms"
 """
     result = run("workload.kind=none", "time.duration=4s", "controller.name=cubic", programs=programs)
     assert [end["exit"] for end in result.manifest["exec"]] == [0, 0]
-    said = json.loads((result.path / "exec/h1-0.stdout").read_text())["end"]
-    assert said["sum_received"]["bits_per_second"] == pytest.approx(1e7 * 1448 / 1514, rel=2e-3)
-    assert said["sum_sent"]["retransmits"] == 0 and said["sender_tcp_congestion"] == "cubic"
+    report = json.loads((result.path / "exec/h1-0.stdout").read_text())["end"]
+    assert report["sum_received"]["bits_per_second"] == pytest.approx(1e7 * 1448 / 1514, rel=2e-3)
+    assert report["sum_sent"]["retransmits"] == 0 and report["sender_tcp_congestion"] == "cubic"
 
 
 def test_programs_beside_flows(run):
@@ -244,8 +244,8 @@ command = "cat /etc/hosts /etc/nsswitch.conf"
     result = run("workload.kind=none", programs=programs)
     assert [end["exit"] for end in result.manifest["exec"]] == [0, 0, 0] and result.fit
     assert "1 received" in (result.path / "exec/h1-0.stdout").read_text()
-    seen = (result.path / "exec/h2-0.stdout").read_text()
-    assert "10.0.0.3 h3 h3-eth0\n" in seen and [line for line in seen.splitlines() if "hosts:" in line] == ["hosts: files"]
+    output = (result.path / "exec/h2-0.stdout").read_text()
+    assert "10.0.0.3 h3 h3-eth0\n" in output and [line for line in output.splitlines() if "hosts:" in line] == ["hosts: files"]
 
 
 def test_a_program_that_fails_is_told_before_what_comes_of_it(run, tmp_path):
@@ -256,8 +256,8 @@ def test_a_program_that_fails_is_told_before_what_comes_of_it(run, tmp_path):
         "print('first line', file=sys.stderr)\nsys.exit('nobody there')\n"
     )
     (tmp_path / "lost.py").chmod(0o755)
-    done = run("workload.kind=none", code=1, programs='[[workload.exec]]\nhost = "h1"\ncommand = "./lost.py"\n')
-    first, second = done.stderr.splitlines()[:2]
+    child = run("workload.kind=none", code=1, programs='[[workload.exec]]\nhost = "h1"\ncommand = "./lost.py"\n')
+    first, second = child.stderr.splitlines()[:2]
     assert first.startswith("dcgym: ") and first.endswith("lost.py in h1 failed: nobody there (exit 1)")
     assert second.startswith("dcgym: unfit: s1: ")
 
@@ -282,9 +282,9 @@ def captured(path):
     """Returns time in ns and length of each packet in a capture file with nanoseconds."""
     data = path.read_bytes()
     assert struct.unpack_from("<I", data)[0] == 0xA1B23C4D
-    found, place = [], 24
-    while place < len(data):
-        seconds, nanoseconds, kept, length = struct.unpack_from("<IIII", data, place)
-        found.append((seconds * 10**9 + nanoseconds, length))
-        place += 16 + kept
-    return found
+    packets, offset = [], 24
+    while offset < len(data):
+        seconds, nanoseconds, included_bytes, length = struct.unpack_from("<IIII", data, offset)
+        packets.append((seconds * 10**9 + nanoseconds, length))
+        offset += 16 + included_bytes
+    return packets

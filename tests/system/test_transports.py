@@ -40,8 +40,8 @@ def load(folder: Path, transports: list[str], *overrides: str, dialect: str = "p
     return spec.load(folder / "spec.toml", overrides)
 
 
-def made(each: spec.Spec) -> list[tuple[str | None, int]]:
-    return [(flow.transport, flow.rate_bps) for flow in each.flows(each.graph())]
+def made(scenario: spec.Spec) -> list[tuple[str | None, int]]:
+    return [(flow.transport, flow.rate_bps) for flow in scenario.flows(scenario.graph())]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -56,8 +56,8 @@ def test_a_row_names_its_transport(dialect: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_an_unknown_transport_is_one_line_with_its_place(dialect: str, tmp_path: Path) -> None:
-    told = r"flows\.csv:3: column 'transport': value 'sctp' is not one of tcp, udp, rdma"
-    with pytest.raises(SpecError, match=told):
+    message = r"flows\.csv:3: column 'transport': value 'sctp' is not one of tcp, udp, rdma"
+    with pytest.raises(SpecError, match=message):
         load(tmp_path, ["", "sctp"], dialect=dialect)
 
 
@@ -76,8 +76,8 @@ def test_a_row_names_its_dscp(dialect: str, tmp_path: Path) -> None:
     for column, cells in (("transport,dscp", (",46", "udp,", "tcp,0")), ("dscp", ("46", "", "0"))):
         rows = [f"{row.format(*ends)},{cell}" for ends, cell in zip(ENDS, cells, strict=True)]
         (tmp_path / "flows.csv").write_text("\n".join([f"{header},{column}", *rows]) + "\n")
-        given = spec.load(tmp_path / "spec.toml", ["workload.dscp=8"])
-        assert [flow.dscp for flow in given.flows(given.graph())] == [46, 8, 0]
+        scenario = spec.load(tmp_path / "spec.toml", ["workload.dscp=8"])
+        assert [flow.dscp for flow in scenario.flows(scenario.graph())] == [46, 8, 0]
     (tmp_path / "flows.csv").write_text(f"{header},dscp\n{row.format('h1', 'h3')},64\n")
     with pytest.raises(SpecError, match=r"flows\.csv:2: column 'dscp': value '64' is not in 0\.\.63"):
         spec.load(tmp_path / "spec.toml")
@@ -87,8 +87,8 @@ NIC = ("topology.preset=dumbbell-1g", "controller.name=dcqcn")
 
 
 def test_under_an_algorithm_of_the_nics_flows_are_rdma_unless_they_name_another(tmp_path: Path) -> None:
-    for said in ([], ["workload.transport=rdma"]):
-        assert made(load(tmp_path, ["", "rdma"], *NIC, *said)) == [("rdma", 0), ("rdma", 0)]
+    for settings in ([], ["workload.transport=rdma"]):
+        assert made(load(tmp_path, ["", "rdma"], *NIC, *settings)) == [("rdma", 0), ("rdma", 0)]
     beside = load(tmp_path, ["", "tcp", "udp"], *NIC, "controller.tcp=dctcp")
     assert made(beside) == [("rdma", 0), ("tcp", 0), ("udp", 10**9)]
     assert (beside.tcp_name, beside.tcp_ecn, beside.rdma) == ("dctcp", True, True)
@@ -107,9 +107,9 @@ def test_under_an_algorithm_of_the_nics_flows_are_rdma_unless_they_name_another(
     ],
 )
 def test_what_does_not_run_side_by_side(transport: str, overrides: tuple[str, ...], why: str, tmp_path: Path) -> None:
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as excinfo:
         load(tmp_path, ["", transport], *overrides)
-    assert f"flow 1, h2 to h4, over {transport}: {why}" in str(caught.value) and "\n" not in str(caught.value)
+    assert f"flow 1, h2 to h4, over {transport}: {why}" in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 PLUG_IN = """
@@ -154,11 +154,11 @@ TCP_BESIDE = '[[workload.beside]]\nkind = "pairs"\ntransport = "tcp"\ndscp = 10\
 
 
 def test_each_workload_has_its_own_transport_and_dscp(tmp_path: Path) -> None:
-    given = side_by_side(tmp_path, TCP_BESIDE, "workload.dscp=26")
-    flows = given.flows(given.graph())
-    told = [(flow.src, flow.transport, flow.dscp, flow.workload) for flow in flows]
-    assert told == [("h1", "rdma", 26, 0), ("h2", "rdma", 26, 0), ("h1", "tcp", 10, 1), ("h2", "tcp", 10, 1)]
-    ccs = [flow.cc for flow in Experiment.of(given).schedule.flows]
+    scenario = side_by_side(tmp_path, TCP_BESIDE, "workload.dscp=26")
+    flows = scenario.flows(scenario.graph())
+    rows = [(flow.src, flow.transport, flow.dscp, flow.workload) for flow in flows]
+    assert rows == [("h1", "rdma", 26, 0), ("h2", "rdma", 26, 0), ("h1", "tcp", 10, 1), ("h2", "tcp", 10, 1)]
+    ccs = [flow.cc for flow in Experiment.of(scenario).schedule.flows]
     assert ccs == ["dcqcn", "dcqcn", "cubic", "cubic"]
 
 
@@ -181,10 +181,10 @@ def test_a_workload_is_the_same_with_and_without_another_beside_it(tmp_path: Pat
 def test_files_beside_are_copied_under_names_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0,0,9\n")
     entry = '[[workload.beside]]\nkind = "matrix"\nfile = "one.csv"\ntransport = "tcp"\n'
-    given = side_by_side(tmp_path, entry)
-    assert given.copies() == {"beside-0-matrix.csv": tmp_path / "one.csv"}
-    assert given.to_dict(copied=True)["workload"]["beside"][0]["file"] == "beside-0-matrix.csv"
-    assert spec.from_dict(given.to_dict(), tmp_path).to_json() == given.to_json()
+    scenario = side_by_side(tmp_path, entry)
+    assert scenario.copies() == {"beside-0-matrix.csv": tmp_path / "one.csv"}
+    assert scenario.to_dict(copied=True)["workload"]["beside"][0]["file"] == "beside-0-matrix.csv"
+    assert spec.from_dict(scenario.to_dict(), tmp_path).to_json() == scenario.to_json()
 
 
 @pytest.mark.parametrize(
@@ -209,22 +209,22 @@ def test_files_beside_are_copied_under_names_of_their_own(tmp_path: Path) -> Non
     ],
 )
 def test_what_is_wrong_beside_is_one_line(entries: str, overrides: tuple[str, ...], words: str, tmp_path: Path) -> None:
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as excinfo:
         side_by_side(tmp_path, entries, *overrides)
-    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert words in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_agents_may_set_switches_beside_both_transports(tmp_path: Path) -> None:
     agents = ("controller.policy=max", "agent.interval=10ms", "agent.actuators=marking")
-    given = side_by_side(tmp_path, TCP_BESIDE, *agents)
-    assert {each.actuator.name for each in given.actuated(given.graph())} == {"marking"}
+    scenario = side_by_side(tmp_path, TCP_BESIDE, *agents)
+    assert {rows.actuator.name for rows in scenario.actuated(scenario.graph())} == {"marking"}
 
 
 @pytest.mark.parametrize(("tcp", "uses_ecn"), [("cubic", False), ("dctcp", True)])
 def test_switches_mark_if_either_controller_reads_marks(tcp: str, uses_ecn: bool, tmp_path: Path) -> None:
-    given = side_by_side(tmp_path, TCP_BESIDE, "controller.name=swift", f"controller.tcp={tcp}")
-    marks = {port.queue.marking.kind for port in given.graph().switch_ports()} != {"none"}
-    assert (marks, given.tcp_ecn) == (uses_ecn, uses_ecn)
+    scenario = side_by_side(tmp_path, TCP_BESIDE, "controller.name=swift", f"controller.tcp={tcp}")
+    marks = {port.queue.marking.kind for port in scenario.graph().switch_ports()} != {"none"}
+    assert (marks, scenario.tcp_ecn) == (uses_ecn, uses_ecn)
     beside_dcqcn = side_by_side(tmp_path, TCP_BESIDE, f"controller.tcp={tcp}")
     assert {port.queue.marking.kind for port in beside_dcqcn.graph().switch_ports()} != {"none"}
     assert beside_dcqcn.tcp_ecn == uses_ecn

@@ -52,12 +52,12 @@ def cells(tmp_path: Path) -> Cells:
 
     def make(*plug_ins: str) -> list[pool.Cell]:
         """Returns a cell for each plug-in's text; those with an empty one have none."""
-        found = []
+        pool_cells = []
         for number, text in enumerate(plug_ins):
             (file := tmp_path / f"plug_in_{number}.py").write_text(text)
             settings = [f'plugins=["{file.name}"]'] if text else []
-            found.append(pool.Cell(f"c{number}", tmp_path / "spec.toml", tmp_path / f"c{number}", settings))
-        return found
+            pool_cells.append(pool.Cell(f"c{number}", tmp_path / "spec.toml", tmp_path / f"c{number}", settings))
+        return pool_cells
 
     return make
 
@@ -67,12 +67,12 @@ def digest(cell: pool.Cell) -> str:
 
 
 def test_a_run_finds_nothing_of_the_one_before_it(cells: Cells) -> None:
-    bad, good, alone = cells(VANDAL, "", "")
-    spoilt, forked = pool.run_cells([bad, good], 1, Quiet())
+    bad, sound, alone = cells(VANDAL, "", "")
+    spoilt, forked = pool.run_cells([bad, sound], 1, Quiet())
     assert (spoilt.status, forked.status, forked.message) == (7, 0, "")
     assert pool.run_cells([alone], 1, Quiet())[0].status == 0
-    assert digest(good) == digest(alone)
-    manifests = [json.loads((cell.out / "manifest.json").read_text()) for cell in (good, alone)]
+    assert digest(sound) == digest(alone)
+    manifests = [json.loads((cell.out / "manifest.json").read_text()) for cell in (sound, alone)]
     assert manifests[0]["fingerprint"] == manifests[1]["fingerprint"]
 
 
@@ -81,7 +81,7 @@ def test_runs_with_a_policy_find_its_modules_imported(cells: Cells, tmp_path: Pa
     (tmp_path / "spec.toml").write_text(f'{SPEC}controller.policy = "random"\nagent.interval = "10ms"\n')
     forked = [replace(cell, has_policy=True) for cell in cells(imported, imported)]
     outcomes = pool.run_cells(forked, 1, Quiet())
-    assert [(each.status, each.message) for each in outcomes] == [(0, "")] * 2
+    assert [(outcome.status, outcome.message) for outcome in outcomes] == [(0, "")] * 2
     (alone,) = cells("")
     alone = replace(alone, out=tmp_path / "alone")
     assert pool.run_cells([alone], 1, Quiet())[0].status == 0
@@ -90,7 +90,7 @@ def test_runs_with_a_policy_find_its_modules_imported(cells: Cells, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("text", "status", "said"),
+    ("text", "status", "message"),
     [
         ("raise ValueError('no')", 1, "ValueError: no"),
         ("raise SystemExit('enough')", 1, "enough"),
@@ -99,24 +99,24 @@ def test_runs_with_a_policy_find_its_modules_imported(cells: Cells, tmp_path: Pa
         ("nonsense", 2, "plug_in_2.py:2: NameError"),
     ],
 )
-def test_a_run_ends_as_one_that_starts_by_itself(cells: Cells, text: str, status: int, said: str) -> None:
+def test_a_run_ends_as_one_that_starts_by_itself(cells: Cells, text: str, status: int, message: str) -> None:
     one, other, alone = cells(IN_A_FORK + text, IN_A_FORK, "# on its second line too\n" + text)
-    forked, good = pool.run_cells([one, other], 2, Quiet())
+    forked, second = pool.run_cells([one, other], 2, Quiet())
     (cold,) = pool.run_cells([alone], 1, Quiet())
-    assert (forked.status, good.status) == (cold.status, 0), (forked.message, good.message)
+    assert (forked.status, second.status) == (cold.status, 0), (forked.message, second.message)
     assert forked.message.replace("_0", "_2") == cold.message
-    assert said in cold.message
+    assert message in cold.message
 
 
 def test_without_the_warm_process_runs_start_by_themselves(cells: Cells) -> None:
-    given = cells(IN_A_FORK + "import os; os.kill(os.getppid(), 9); import time; time.sleep(9)", "", "")
-    outcomes = pool.run_cells(given, 1, Quiet())
+    plug_in_cells = cells(IN_A_FORK + "import os; os.kill(os.getppid(), 9); import time; time.sleep(9)", "", "")
+    outcomes = pool.run_cells(plug_in_cells, 1, Quiet())
     assert [outcome.status for outcome in outcomes] == [-signal.SIGKILL, 0, 0]
 
 
 def test_what_only_a_start_of_its_own_can_give_is_not_forked(cells: Cells) -> None:
-    fork, mine, masked = cells(IN_A_FORK, IN_A_FORK, IN_A_FORK)
-    others = [replace(mine, env={"DCGYM_X": "1"}), replace(masked, umask=0o077)]
+    fork, with_env, masked = cells(IN_A_FORK, IN_A_FORK, IN_A_FORK)
+    others = [replace(with_env, env={"DCGYM_X": "1"}), replace(masked, umask=0o077)]
     outcomes = pool.run_cells([fork, replace(fork, name="again", out=fork.out.with_name("again")), *others], 2, Quiet())
     assert [outcome.status for outcome in outcomes[:2]] == [0, 0]
     assert all(outcome.status != 0 and "AssertionError" in outcome.message for outcome in outcomes[2:])
@@ -124,8 +124,8 @@ def test_what_only_a_start_of_its_own_can_give_is_not_forked(cells: Cells) -> No
 
 def test_no_process_is_left(cells: Cells) -> None:
     before = children(os.getpid())
-    told = "\nimport os, sys; print(os.getppid(), file=sys.stderr)"
-    outcomes = pool.run_cells(cells(IN_A_FORK + told, IN_A_FORK), 2, Quiet())
+    snippet = "\nimport os, sys; print(os.getppid(), file=sys.stderr)"
+    outcomes = pool.run_cells(cells(IN_A_FORK + snippet, IN_A_FORK), 2, Quiet())
     assert [outcome.status for outcome in outcomes] == [0, 0]
     assert children(os.getpid()).keys() <= before.keys()
     assert not Process.of(int(outcomes[0].message)).alive()

@@ -41,12 +41,12 @@ def read(topology: dict[str, Any], **changes: Any) -> Graph:
 
 
 def network(**changes: Any) -> Graph:
-    wanted = {"kind": "single", "hosts": 3, "rate_bps": 10 * GBPS, "delay_ns": 1000, "shared_buffer_bytes": 10**6}
-    return build(TopologySpec.of(**(wanted | changes)))
+    fields = {"kind": "single", "hosts": 3, "rate_bps": 10 * GBPS, "delay_ns": 1000, "shared_buffer_bytes": 10**6}
+    return build(TopologySpec.of(**(fields | changes)))
 
 
-def rules(*given: tuple[str, int | None]) -> tuple[ClassRule, ...]:
-    return tuple(ClassRule(name=name, dscp=(number,), weight=weight) for number, (name, weight) in enumerate(given))
+def rules(*pairs: tuple[str, int | None]) -> tuple[ClassRule, ...]:
+    return tuple(ClassRule(name=name, dscp=(number,), weight=weight) for number, (name, weight) in enumerate(pairs))
 
 
 def of_class(topology: dict[str, Any], **key: Any) -> dict[str, Any]:
@@ -111,9 +111,9 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_are_told_in_one_line(name: str) -> None:
     topology, words = MISTAKES[name]
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as excinfo:
         read(topology)
-    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert words in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("topology", [SHARED, of_class(OWN)], ids=["shared_buffer", "classes"])
@@ -147,8 +147,8 @@ def test_a_run_warns_of_less_headroom_than_a_pause_needs(capsys: pytest.CaptureF
         runner.warn_of_headroom(network(pfc="classes", **changes), Quiet())
     assert capsys.readouterr().err == ""
     runner.warn_of_headroom(network(pfc="classes", headroom_bytes=5000), Quiet())
-    told = "dcgym: warning: topology.headroom may lose frames: s1-eth1 needs 7102 bytes; leave it out\n"
-    assert capsys.readouterr().err == told
+    warning = "dcgym: warning: topology.headroom may lose frames: s1-eth1 needs 7102 bytes; leave it out\n"
+    assert capsys.readouterr().err == warning
 
 
 def test_each_lossless_class_has_headroom_and_waits_for_the_pauses_of_the_others() -> None:
@@ -189,7 +189,7 @@ def test_the_smallest_weight_has_a_full_frame(weights: list[tuple[str, int | Non
 
 
 @pytest.mark.parametrize(
-    ("xoff", "told"),
+    ("xoff", "expected"),
     [
         (None, (0, 1, 16)),
         ("fdcc", (0, 1, 16)),
@@ -199,12 +199,12 @@ def test_the_smallest_weight_has_a_full_frame(weights: list[tuple[str, int | Non
         ("100kB", (100_000, 0, 0)),
     ],
 )
-def test_xoff_is_a_share_or_bytes(xoff: str | None, told: tuple[int, int, int]) -> None:
+def test_xoff_is_a_share_or_bytes(xoff: str | None, expected: tuple[int, int, int]) -> None:
     graph = read(PFC if xoff is None else {**PFC, "xoff": xoff})
     pause = next(pausing_ports(graph)).queue.pause
-    assert (pause.xoff_bytes, pause.share, pause.share_of) == told
+    assert (pause.xoff_bytes, pause.share, pause.share_of) == expected
     assert (pause.xon_below_bytes, pause.quanta, pause.whole_port) == (3000, 65535, False)
-    assert not told[2] or Fraction(pause.share, pause.share_of) <= 1
+    assert not expected[2] or Fraction(pause.share, pause.share_of) <= 1
 
 
 # --- networks
@@ -213,34 +213,34 @@ def test_xoff_is_a_share_or_bytes(xoff: str | None, told: tuple[int, int, int]) 
 def test_each_switch_has_a_pool_and_each_of_its_ports_takes_from_it() -> None:
     graph = build(TopologySpec.of(preset="dumbbell-1g", shared_buffer_bytes=500_000))
     pools = {switch.name: {port.queue.pool for port in graph.ports_of(switch.name)} for switch in graph.switches}
-    assert [len(each) for each in pools.values()] == [1, 1]
-    assert [pool.number for each in pools.values() for pool in each] == [1, 2]
+    assert [len(switch_pools) for switch_pools in pools.values()] == [1, 1]
+    assert [pool.number for switch_pools in pools.values() for pool in switch_pools] == [1, 2]
     assert all(port.queue.pool is None and port.queue.pause is None for host in graph.hosts for port in graph.ports_of(host.name))
     assert type(graph).from_json(graph.to_json()) == graph
 
 
 def test_a_network_without_classes_has_one_of_all_packets() -> None:
     lossy, lossless = network(), network(pfc="port", alpha=0.5)
-    assert [each.name for each in lossy.ports_of("s1")[0].queue.classes] == ["all"]
+    assert [rule.name for rule in lossy.ports_of("s1")[0].queue.classes] == ["all"]
     assert not lossy.ports_of("h1")[0].queue.classes and not list(pausing_ports(lossy))
     only = lossless.ports_of("s1")[0].queue.classes[0]
     assert (only.lossless, only.alpha_2_16, lossless.ports_of("s1")[0].queue.pause.whole_port) == (True, 2**15, True)
-    assert [each.name for each in lossless.ports_of("h1")[0].queue.classes] == ["all"], "hosts tell how long they were paused"
+    assert [rule.name for rule in lossless.ports_of("h1")[0].queue.classes] == ["all"], "hosts tell how long they were paused"
     plain = network(pfc="classes", host_qdisc="fq").ports_of("h1")[0].queue
     assert (plain.kind, plain.classes) == ("fq", ()), "a pause stops it as a whole"
 
 
 def test_hosts_have_the_classes_of_switches_without_marking() -> None:
-    given = (ClassRule(name="tcp", dscp=(0,), weight=30, marking="secn1"), ClassRule(name="rdma", dscp=(26, 46), weight=70))
-    graph = network(classes=given)
+    class_rules = (ClassRule(name="tcp", dscp=(0,), weight=30, marking="secn1"), ClassRule(name="rdma", dscp=(26, 46), weight=70))
+    graph = network(classes=class_rules)
     switch, host = graph.ports_of("s1")[0].queue, graph.ports_of("h1")[0].queue
     for queue in (switch, host):
-        assert [(each.name, each.dscps, each.quantum_bytes) for each in queue.classes] == [
+        assert [(rule.name, rule.dscps, rule.quantum_bytes) for rule in queue.classes] == [
             ("tcp", (0,), FRAME),
             ("rdma", (26, 46), 3533),
         ]
-    assert [each.marking.kind for each in switch.classes] == ["red-instant", "none"]
-    assert {each.marking.kind for each in host.classes} == {"none"}
+    assert [rule.marking.kind for rule in switch.classes] == ["red-instant", "none"]
+    assert {rule.marking.kind for rule in host.classes} == {"none"}
     assert switch.marking == switch.classes[0].marking, "the actuator marking sets the first class"
 
 
@@ -276,7 +276,7 @@ def trace(path: Path, rows: tuple[str, ...], sweeps: int) -> Path:
     values |= {"off_row_names": 256, "off_col_names": 256 + len(rows) * NAME_LEN, "off_cells": end, "total_len": end}
     for name, value in values.items():
         head[name] = value
-    names = b"".join(each.encode().ljust(NAME_LEN, b"\0") for each in (*rows, *COLUMNS))
+    names = b"".join(label.encode().ljust(NAME_LEN, b"\0") for label in (*rows, *COLUMNS))
     cells = np.add.outer(100 * np.arange(len(rows)), np.arange(len(COLUMNS))).astype("<u8")
     body = b"".join(np.uint64(50 + k).tobytes() + (cells + np.uint64(1000 * k)).tobytes() for k in range(sweeps))
     path.write_bytes(head.tobytes() + names + body)
@@ -290,7 +290,7 @@ def test_a_trace_is_read_as_ports_and_classes(tmp_path: Path) -> None:
     (queues,), (classes,) = list(queue_pieces(path, 50, graph)), list(class_pieces(path, 50, graph))
     assert queues["port"].tolist() == [*range(ports)] * 2
     places = [(port, number) for port in range(ports) for number in (0, 1)]
-    assert classes[["t_ns", "port", "class"]].tolist() == [(t, *place) for t in (0, 1) for place in places]
+    assert classes[["t_ns", "port", "class"]].tolist() == [(t, *port_class) for t in (0, 1) for port_class in places]
     charged, paused, rows = COLUMNS.index("charged_bytes"), classes["paused_ns"], range(ports, 3 * ports)
     assert paused.tolist() == [0] * 2 * ports + [1000] * 2 * ports, "counters begin at t0"
     assert classes["charged_bytes"].tolist() == [1000 * k + 100 * row + charged for k in (0, 1) for row in rows], "a level"

@@ -28,29 +28,29 @@ def charged(size: int = 5000, number: int = RDMA) -> PortState:
 
 
 def _only(number: int, value: int) -> tuple[int, ...]:
-    return tuple(value if each == number else 0 for each in range(2))
+    return tuple(value if index == number else 0 for index in range(2))
 
 
 def ring(size: int) -> tuple[dict[str, PortState], dict[str, str], dict[str, set[str]]]:
     """Returns a ring of switches in which each waits for the next: ports a0, a1, ... lead on, ports z0, z1, ... come in."""
-    states = {f"a{each}": held() for each in range(size)} | {f"z{each}": charged() for each in range(size)}
-    peers = {f"a{each}": f"z{(each + 1) % size}" for each in range(size)}
+    states = {f"a{index}": held() for index in range(size)} | {f"z{index}": charged() for index in range(size)}
+    peers = {f"a{index}": f"z{(index + 1) % size}" for index in range(size)}
     peers |= {there: here for here, there in peers.items()}
-    return states, peers, {f"z{each}": {f"a{each}", f"h{each}"} for each in range(size)}
+    return states, peers, {f"z{index}": {f"a{index}", f"h{index}"} for index in range(size)}
 
 
 def with_hosts(states, peers, leads_to, size):
     """Adds a port to a host at each switch."""
-    for each in range(size):
-        states[f"h{each}"], peers[f"h{each}"] = IDLE, f"host{each}"
-        states[f"host{each}"], peers[f"host{each}"] = IDLE, f"h{each}"
+    for index in range(size):
+        states[f"h{index}"], peers[f"h{index}"] = IDLE, f"host{index}"
+        states[f"host{index}"], peers[f"host{index}"] = IDLE, f"h{index}"
     return states, peers, leads_to
 
 
 def test_ports_that_wait_for_one_another_are_named_in_their_order():
     for size in (2, 4, 5):
         network = with_hosts(*ring(size), size)
-        assert find_deadlock(*network) == tuple(f"a{each}" for each in range(size))
+        assert find_deadlock(*network) == tuple(f"a{index}" for index in range(size))
 
 
 def test_nothing_waits_in_an_idle_network():
@@ -102,7 +102,7 @@ def test_pauses_of_a_receiver_that_holds_everybody_make_no_circle():
 def test_whole_ports_may_deadlock_in_any_class():
     states, peers, leads_to = with_hosts(*ring(3), 3)
     states = {
-        name: PortState(0xFF * bool(each.paused_classes), each.backlog_bytes, each.charged_bytes) for name, each in states.items()
+        name: PortState(0xFF * bool(port.paused_classes), port.backlog_bytes, port.charged_bytes) for name, port in states.items()
     }
     assert find_deadlock(states, peers, leads_to) == ("a0", "a1", "a2")
 
@@ -118,7 +118,7 @@ def test_answers_lead_on_by_the_way_that_routing_gives_them():
         for flow in flows:
             back = path(graph, router, "h3", "h1", *flow.answer_ports, "udp" if transport == "rdma" else "tcp")
             steps = {(graph.peer(before).ifname, after) for way in (flow.ports, back) for before, after in pairwise(way)}
-            found = leads_to(graph, router, Schedule((flow,)))
-            assert {(came_in, leaves) for came_in, ways in found.items() for leaves in ways} == steps
+            successors = leads_to(graph, router, Schedule((flow,)))
+            assert {(came_in, leaves) for came_in, ways in successors.items() for leaves in ways} == steps
             others += back != [graph.peer(port).ifname for port in reversed(flow.ports)]
         assert others > 8, "of 32 flows"

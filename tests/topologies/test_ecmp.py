@@ -106,9 +106,9 @@ def test_rules_name_ports_that_exist_and_are_unambiguous(graph):
     ends = {(switch.name, port.number) for switch in graph.switches for port in graph.ports_of(switch.name)}
     assert {(switch, number) for (switch, _), numbers in members.items() for number in numbers} <= ends
     assert members.keys().isdisjoint(ends) and len({group.ifname for group in groups}) == len(members)
-    made = list(rules(router, groups))
-    assert all((rule.switch, rule.out_port) in members.keys() | ends for rule in made)
-    assert len({(rule.switch, rule.destination) for rule in made}) == len(made)
+    table_rules = list(rules(router, groups))
+    assert all((rule.switch, rule.out_port) in members.keys() | ends for rule in table_rules)
+    assert len({(rule.switch, rule.destination) for rule in table_rules}) == len(table_rules)
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS.keys())
@@ -162,15 +162,15 @@ def test_planes_do_not_mix():
         path(graph, router, "h1", "h2", 1, 1, plane=2)
 
 
-def masked(text, wanted, value):
-    number, _, mask = wanted.partition("/")
+def masked(text, pattern, value):
+    number, _, mask = pattern.partition("/")
     read = (lambda word: int(IPv4Address(word))) if "." in number else (lambda word: int(word, 0))
     return read(value) & (read(mask) if mask else -1) == read(number)
 
 
 def as_switch(lines, header):
     """Returns the action of a switch by the text of its rules: the match of highest priority decides. Independent of Router."""
-    found = []
+    candidates = []
     for line in lines:
         match, _, actions = line.partition(",actions=")
         words = dict(word.partition("=")[::2] for word in match.split(","))
@@ -179,9 +179,9 @@ def as_switch(lines, header):
         fits = (words.keys() & {"tcp", "udp", "icmp"}) <= {header["proto"]}
         fits = fits and all(masked(key, value, header[key]) for key, value in words.items() if key in header and key != "proto")
         if fits:
-            found.append((int(words["priority"]), actions))
-    best = max(found)
-    assert [priority for priority, _ in found].count(best[0]) == 1
+            candidates.append((int(words["priority"]), actions))
+    best = max(candidates)
+    assert [priority for priority, _ in candidates].count(best[0]) == 1
     if best[1].startswith("output:"):
         return int(best[1].removeprefix("output:"))
     group = re.fullmatch(r"write_metadata:(0x[0-9a-f]+),goto_table:1", best[1])
@@ -217,18 +217,18 @@ def test_number_of_rules_in_a_fattree():
     groups = Groups(hops_of(router), 1)
     assert Counter(rule.switch for rule in rules(router, groups)) == {f"s{number}": 16 for number in range(1, 21)}
     assert Counter(group.switch for group in groups) == {f"s{number}": 1 for number in range(1, 17)}  # a core has one way to each
-    made = {switch: len(lines) for switch, lines in buckets.flows(route(GRAPHS["preset fattree-k4"], 1, spread=Buckets)).items()}
+    sizes = {switch: len(lines) for switch, lines in buckets.flows(route(GRAPHS["preset fattree-k4"], 1, spread=Buckets)).items()}
     by_ports = 256 + 256 + 16
-    assert {made[f"s{number}"] for number in range(1, 9)} == {2 + by_ports}  # edge: its two hosts
-    assert {made[f"s{number}"] for number in range(9, 17)} == {4 + by_ports}  # aggregation: its pod
-    assert {made[f"s{number}"] for number in range(17, 21)} == {16}  # core: all hosts
+    assert {sizes[f"s{number}"] for number in range(1, 9)} == {2 + by_ports}  # edge: its two hosts
+    assert {sizes[f"s{number}"] for number in range(9, 17)} == {4 + by_ports}  # aggregation: its pod
+    assert {sizes[f"s{number}"] for number in range(17, 21)} == {16}  # core: all hosts
 
 
 def test_tables_of_buckets_are_balanced_in_every_row_and_column():
     for switch, lines in buckets.flows(route(GRAPHS["preset fattree-k4"], seed=7, spread=Buckets)).items():
-        found = [re.search(r"tcp,tp_src=(\w+)/0xf,tp_dst=(\w+)/0xf,actions=output:(\d+)", line) for line in lines]
+        matches = [re.search(r"tcp,tp_src=(\w+)/0xf,tp_dst=(\w+)/0xf,actions=output:(\d+)", line) for line in lines]
         for side in (1, 2):
-            split = Counter((match[side], match[3]) for match in found if match)
+            split = Counter((match[side], match[3]) for match in matches if match)
             assert set(split.values()) == ({8} if int(switch[1:]) <= 16 else set())
 
 
@@ -306,7 +306,7 @@ def test_paths_never_change_between_versions():
     graph, ports = GRAPHS["preset fattree-k4"], random.Random(1)
     router, names = route(graph, seed=1), [host.name for host in graph.hosts]
     ends = [(*ports.sample(names, 2), ports.randrange(65536), ports.randrange(65536)) for _ in range(500)]
-    text = "\n".join(" ".join(path(graph, router, *each)) for each in ends)
+    text = "\n".join(" ".join(path(graph, router, *flow_ends)) for flow_ends in ends)
     assert hashlib.sha256(text.encode()).hexdigest() == "593d70ca1e2b10cadb4dedf5ec1c3f54690e2bdea99b495194016558a267a41d"
 
 
@@ -325,7 +325,7 @@ def test_draw():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda graph: path(graph, route(graph, 1), "h1", "h1", 1, 1), "both 'h1'"),
         (lambda graph: path(graph, route(graph, 1), "h1", "h99", 1, 1), "'h99'"),
@@ -333,8 +333,8 @@ def test_draw():
         (lambda graph: buckets.flows(route(graph, 1)), "route with spread=Buckets"),
     ],
 )
-def test_refused(call, told):
-    with pytest.raises(TopologyError, match=told):
+def test_refused(call, message):
+    with pytest.raises(TopologyError, match=message):
         call(GRAPHS["preset fattree-k4"])
 
 

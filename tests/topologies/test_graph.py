@@ -46,7 +46,7 @@ GRAPH = Graph(HOSTS, SWITCHES, CABLES)
 
 
 def test_queries():
-    assert [each.ifname for each in GRAPH.ports()] == ["s1-eth1", "s1-eth2", "s2-eth1", "s2-eth2", "h1-eth0", "h2-eth0"]
+    assert [port.ifname for port in GRAPH.ports()] == ["s1-eth1", "s1-eth2", "s2-eth1", "s2-eth2", "h1-eth0", "h2-eth0"]
     assert GRAPH.switch_ports() == GRAPH.ports()[:4]
     assert GRAPH.neighbours("s1") == ("h1", "s2") and GRAPH.neighbours("h2") == ("s2",)
     assert GRAPH.host("h2") is HOSTS[1] and GRAPH.switch("s2").layer == "core"
@@ -60,7 +60,7 @@ def test_ports_are_ordered_by_number_not_by_text():
     switch = builder.switch("edge")
     for _ in range(11):
         builder.connect(builder.host(), switch)
-    assert [each.number for each in builder.graph().ports_of("s1")] == list(range(1, 12))
+    assert [port.number for port in builder.graph().ports_of("s1")] == list(range(1, 12))
 
 
 @pytest.mark.parametrize("query", ["host", "switch", "neighbours", "ports_of", "cable_of", "port", "peer"])
@@ -103,9 +103,9 @@ BAD_GRAPHS = {
 
 @pytest.mark.parametrize("parts", BAD_GRAPHS.values(), ids=BAD_GRAPHS.keys())
 def test_bad_graphs(parts):
-    with pytest.raises(TopologyError) as caught:
+    with pytest.raises(TopologyError) as excinfo:
         Graph(*parts)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(excinfo.value)
 
 
 BAD_PARTS = {
@@ -151,9 +151,9 @@ BAD_PARTS = {
 
 @pytest.mark.parametrize("make", BAD_PARTS.values(), ids=BAD_PARTS.keys())
 def test_bad_parts(make):
-    with pytest.raises(TopologyError) as caught:
+    with pytest.raises(TopologyError) as excinfo:
         make()
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(excinfo.value)
 
 
 def test_a_name_of_15_characters_is_long_enough():
@@ -169,7 +169,7 @@ def test_json_round_trip():
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "told"),
+    ("keys", "value", "message"),
     [
         (("cables", 0, "rate_bps"), 1e9, r"graph\.cables\[0\]\.rate_bps"),
         (("cables", 0, "delay_ns"), True, r"graph\.cables\[0\]\.delay_ns"),
@@ -178,14 +178,14 @@ def test_json_round_trip():
         (("switches", 0, "layer"), "spine", "layer"),
     ],
 )
-def test_json_is_checked(place, value, told):
+def test_json_is_checked(keys, value, message):
     plain = GRAPH.to_json()
-    *way, last = place
+    *way, last = keys
     inner = plain
     for step in way:
         inner = inner[step]
     inner[last] = value
-    with pytest.raises(TopologyError, match=told):
+    with pytest.raises(TopologyError, match=message):
         Graph.from_json(plain)
 
 

@@ -75,9 +75,9 @@ def test_layers_follow_from_the_distance_to_the_hosts(tmp_path, depth, layers):
         f"top = self.addSwitch('top'); [self.addLink(top, f's{{side}}{depth - 1}') for side in 'ab']"
     )  # fmt: skip
     graph = made(tmp_path, switches, tops, chain, top)
-    found = {switch.name: switch.layer for switch in graph.switches}
+    layer_by_name = {switch.name: switch.layer for switch in graph.switches}
     assert [
-        found[name]
+        layer_by_name[name]
         for name in (["top"] if depth > 1 else []) + [f"s{side}{n}" for n in range(max(1, depth - 1), 0, -1) for side in "ab"]
     ] == layers
 
@@ -85,12 +85,12 @@ def test_layers_follow_from_the_distance_to_the_hosts(tmp_path, depth, layers):
 def test_a_file_is_a_spec_by_itself(tmp_path):
     links = "self.addLink(self.addHost('h1'), self.addSwitch('s1'), bw=10, delay='5ms'); self.addLink('s1', self.addHost('h2'))"
     (tmp_path / "mine.py").write_text(f"{HEAD}        {links}\n")
-    found = spec.load(tmp_path / "mine.py", ["topology.rate=20Mbit/s", "time.duration=2s"])
-    first, second = found.graph().cables
-    assert (found.name, found.controller.name, found.workload.kind) == ("mine", "cubic", "pairs")
+    mininet_spec = spec.load(tmp_path / "mine.py", ["topology.rate=20Mbit/s", "time.duration=2s"])
+    first, second = mininet_spec.graph().cables
+    assert (mininet_spec.name, mininet_spec.controller.name, mininet_spec.workload.kind) == ("mine", "cubic", "pairs")
     assert (first.rate_bps, first.delay_ns, second.rate_bps, second.delay_ns) == (10**7, 5_000_000, 2 * 10**7, 0)
     assert second.a.queue.limit_bytes == 1000 * 1514, "as Mininet's"
-    assert spec.from_dict(found.to_dict(), tmp_path) == found
+    assert spec.from_dict(mininet_spec.to_dict(), tmp_path) == mininet_spec
     with pytest.raises(SpecError, match=r"none\.py: cannot read it|none\.py.*no such file"):
         spec.load(tmp_path / "none.py")
 
@@ -148,9 +148,9 @@ BAD = {
 
 @pytest.mark.parametrize(("lines", "words"), BAD.values(), ids=BAD.keys())
 def test_what_cannot_be_honoured_is_refused(tmp_path, lines, words):
-    with pytest.raises(TopologyError) as caught:
+    with pytest.raises(TopologyError) as excinfo:
         made(tmp_path, *PAIR, *lines)
-    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert words in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_mistakes_in_the_file_have_its_line(tmp_path):
@@ -185,9 +185,9 @@ def test_arguments_buffers_in_bdps_and_scale(tmp_path):
 def test_all_that_links_lack_is_said_at_once(tmp_path):
     lines = (*PAIR, "self.addLink('h1', 's1', bw=10)")
     nothing = dict.fromkeys(LINKS)
-    with pytest.raises(TopologyError) as caught:
+    with pytest.raises(TopologyError) as excinfo:
         made(tmp_path, *lines, **nothing, ecn=True)
-    assert str(caught.value) == (
+    assert str(excinfo.value) == (
         "missing: topology.rate (bw of h2-s1), topology.buffer (max_queue_size of h1-s1, h2-s1), topology.k_bytes;"
         " give them in [topology] or in the Topo"
     )

@@ -254,9 +254,9 @@ SLOPE = {"kmin_bytes": 10_000, "kmax_bytes": 50_000, "pmax_ppm": 200_000}
 )
 def test_markings_by_name(name, keys, rate_bps, numbers):
     links = {"rate_bps": rate_bps, "delay_ns": 1000, "buffer_bytes": 2 * 10**6}
-    found = build(TopologySpec.of(kind="single", hosts=2, marking=name, **keys, **links)).port("s1-eth1").queue.marking
-    assert (found.k_bytes, found.min_bytes, found.max_bytes, found.probability_ppm) == numbers
-    assert found.kind == ("step" if numbers[0] else "red-instant")
+    marking = build(TopologySpec.of(kind="single", hosts=2, marking=name, **keys, **links)).port("s1-eth1").queue.marking
+    assert (marking.k_bytes, marking.min_bytes, marking.max_bytes, marking.probability_ppm) == numbers
+    assert marking.kind == ("step" if numbers[0] else "red-instant")
 
 
 def test_k_is_that_of_the_step_that_auto_chooses():
@@ -396,15 +396,15 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("keys", "told"), BAD.values(), ids=BAD.keys())
-def test_refused(keys, told):
-    with pytest.raises(UsageError) as caught:
+@pytest.mark.parametrize(("keys", "message"), BAD.values(), ids=BAD.keys())
+def test_refused(keys, message):
+    with pytest.raises(UsageError) as excinfo:
         build(TopologySpec.of(**{name: value for name, value in keys.items() if name != "ecn"}), "ecn" in keys)
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ({"preset": "x"}, 'topology.preset = "x": unknown; one of: dumbbell-10m, dumbbell-1g, dctcp-10g, fattree-k4'),
         ({"kind": "x"}, 'topology.kind = "x": unknown; one of: dumbbell, fattree'),
@@ -418,10 +418,10 @@ def test_refused(keys, told):
         ({"nothing": 0}, "nothing: is not a field of TopologySpec, and no kind declares it"),
     ],
 )
-def test_refused_at_once(values, told):
-    with pytest.raises(KeyFault) as caught:
+def test_refused_at_once(values, message):
+    with pytest.raises(KeyFault) as excinfo:
         TopologySpec.of(**values)
-    assert told in str(caught.value)
+    assert message in str(excinfo.value)
 
 
 def test_a_kind_is_registered_once():

@@ -122,11 +122,11 @@ os._exit(0)
 def port(in_lab: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     """Sends the flows of a case into a port with one of Linux' qdiscs."""
 
-    def run(qdisc: str, flows: list[dict[str, Any]], seconds: float, limit: int = 10**6, **given: Any) -> Any:
+    def run(qdisc: str, flows: list[dict[str, Any]], seconds: float, limit: int = 10**6, **keys: Any) -> Any:
         """`warm`, `look_us` and `settle_s` are of the program; the rest are keys of the qdisc."""
         of_program = {"warm": 0, "look_us": 1000, "settle_s": 0}
-        case = {name: given.pop(name, default) for name, default in of_program.items()} | {"seconds": seconds, "flows": flows}
-        settings = qdiscs.settings(qdisc, tuple(given.items()), qdiscs.QdiscContext(limit, ecn=False))
+        case = {name: keys.pop(name, default) for name, default in of_program.items()} | {"seconds": seconds, "flows": flows}
+        settings = qdiscs.settings(qdisc, tuple(keys.items()), qdiscs.QdiscContext(limit, ecn=False))
         queue = to_plain(Queue(limit, cast(QueueKind, qdisc), settings=settings))
         case |= {"rate": RATE_BPS, "queue": queue, "bytes": FRAME}
         ran = in_lab([sys.executable, "-c", PROGRAM, json.dumps(case)], kernel_args=("ipv6.disable=1",), seed=7)
@@ -147,34 +147,34 @@ ECT0, ECT1 = 2, 1
 @pytest.mark.lab
 def test_codel_drops_by_its_control_law(port: Callable[..., Any]) -> None:
     """RFC 8289, section 4.2: after an interval above target one packet, then the next after interval / sqrt(count)."""
-    found = port("codel", [flow(1, burst=100)], seconds=1.0)
-    drops = [(at, count) for at, _, count, _ in found["looks"]]
+    report = port("codel", [flow(1, burst=100)], seconds=1.0)
+    drops = [(at, count) for at, _, count, _ in report["looks"]]
     first = next(at for at, count in drops if count) / 1e6
     assert first == pytest.approx(105, abs=6), "target and interval after the first packet that waited too long"
     expected, due = 1, first
     while (due := due + 100 / sqrt(expected)) < 990:
         expected += 1
-    assert abs(found["looks"][-1][2] - expected) <= 1
+    assert abs(report["looks"][-1][2] - expected) <= 1
 
 
 @pytest.mark.lab
 def test_pie_holds_its_target(port: Callable[..., Any]) -> None:
     """RFC 8033, section 4.2: the wait is 15 ms on average; so the drops are what is sent too much."""
-    found = port("pie", [flow(1.25)], seconds=40, warm=20, look_us=10_000)
-    backlogs = [backlog for at, backlog, _, _ in found["looks"] if at > 20e9]
+    report = port("pie", [flow(1.25)], seconds=40, warm=20, look_us=10_000)
+    backlogs = [backlog for at, backlog, _, _ in report["looks"] if at > 20e9]
     wait_ms = sum(backlogs) / len(backlogs) * 8 / RATE_BPS * 1e3
     assert wait_ms == pytest.approx(15, rel=0.15)
-    assert found["drops"] / found["sent"][0] == pytest.approx(0.2, abs=0.02)
+    assert report["drops"] / report["sent"][0] == pytest.approx(0.2, abs=0.02)
 
 
 @pytest.mark.lab
 def test_dualpi2_couples_its_queues(port: Callable[..., Any]) -> None:
     """RFC 9332, section 2.1: classic packets are dropped with p'^2, L4S packets marked with k p', k = 2."""
     flows = [flow(0.55), flow(0.5, ECT1)]  # with more, p' passes 1/2 at times: then L4S packets are dropped, too
-    found = port("dualpi2", flows, seconds=60, warm=30, look_us=10_000, settle_s=3, step_threshold=10**9)
-    dropped = 1 - found["got"][0] / found["sent"][0]
-    marked = found["marked"][1] / found["got"][1]
-    assert dropped == pytest.approx(1 / 11, abs=0.005) and found["got"][1] == pytest.approx(found["sent"][1], abs=2)
+    report = port("dualpi2", flows, seconds=60, warm=30, look_us=10_000, settle_s=3, step_threshold=10**9)
+    dropped = 1 - report["got"][0] / report["sent"][0]
+    marked = report["marked"][1] / report["got"][1]
+    assert dropped == pytest.approx(1 / 11, abs=0.005) and report["got"][1] == pytest.approx(report["sent"][1], abs=2)
     assert marked == pytest.approx(2 * sqrt(dropped), rel=0.05)
 
 
@@ -182,33 +182,33 @@ def test_dualpi2_couples_its_queues(port: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("qdisc", ["fq_codel", "fq", "sfq", "cake"])
 def test_fair_queues_give_a_small_flow_all_that_it_wants(port: Callable[..., Any], qdisc: str) -> None:
     """Max-min fairness: of 1.2 + 0.3 of the link, the small flow gets its 0.3 and the other the rest."""
-    found = port(qdisc, [flow(1.2), flow(0.3)], seconds=10, warm=5, limit=300 * 1514)
-    large, small = (got / 5000 for got in found["got"])
+    report = port(qdisc, [flow(1.2), flow(0.3)], seconds=10, warm=5, limit=300 * 1514)
+    large, small = (received / 5000 for received in report["got"])
     assert small == pytest.approx(0.3, abs=0.005) and large == pytest.approx(0.7, abs=0.01)
 
 
 @pytest.mark.lab
 def test_cake_shapes(port: Callable[..., Any]) -> None:
-    found = port("cake", [flow(1.0)], seconds=6, warm=3, bandwidth=4_000_000)
-    assert found["got"][0] * FRAME * 8 / 3 == pytest.approx(4_000_000, rel=0.01)
+    report = port("cake", [flow(1.0)], seconds=6, warm=3, bandwidth=4_000_000)
+    assert report["got"][0] * FRAME * 8 / 3 == pytest.approx(4_000_000, rel=0.01)
 
 
 @pytest.mark.lab
 @pytest.mark.parametrize("qdisc", ["codel", "fq_codel", "pie", "cake", "dualpi2"])
 def test_marks_of_packets_with_ecn_are_counted(port: Callable[..., Any], qdisc: str) -> None:
     keys = {"ecn": True} if qdisc in ("codel", "fq_codel", "pie") else {}
-    found = port(qdisc, [flow(1.05, ECT0)], seconds=3, **keys)
-    assert 0 < found["marked"][0] <= found["marks"] <= found["marked"][0] + 1500
+    report = port(qdisc, [flow(1.05, ECT0)], seconds=3, **keys)
+    assert 0 < report["marked"][0] <= report["marks"] <= report["marked"][0] + 1500
 
 
 @pytest.mark.lab
 @pytest.mark.parametrize("qdisc", ["codel", "fq_codel", "fq"])
 def test_a_threshold_marks_what_waited_so_long(port: Callable[..., Any], qdisc: str) -> None:
     keys = {"ce_threshold": 10_000_000} | ({} if qdisc == "fq" else {"target": 10**9})
-    found = port(qdisc, [flow(1.0, ECT0, burst=20)], seconds=2, warm=1, **keys)
-    assert found["marked"][0] == found["got"][0], "each waits 20 ms"
-    found = port(qdisc, [flow(1.0, ECT0, burst=5)], seconds=2, warm=1, **keys)
-    assert found["marked"][0] == 0, "each waits 5 ms"
+    report = port(qdisc, [flow(1.0, ECT0, burst=20)], seconds=2, warm=1, **keys)
+    assert report["marked"][0] == report["got"][0], "each waits 20 ms"
+    report = port(qdisc, [flow(1.0, ECT0, burst=5)], seconds=2, warm=1, **keys)
+    assert report["marked"][0] == 0, "each waits 5 ms"
 
 
 SPEC = """
@@ -228,7 +228,7 @@ def spec(folder: Path, *settings: str) -> Any:
 
 @pytest.mark.parametrize("qdisc", LINUX)
 @pytest.mark.parametrize(
-    "settings, told",
+    "settings, message",
     [
         (("topology.marking=secn0",), "topology.qdisc = \"port\", and '{}' marks by rules of its own; leave one out"),
         (("topology.marks_at=departure",), "and '{}' marks by rules of its own; leave one out"),
@@ -237,26 +237,26 @@ def spec(folder: Path, *settings: str) -> Any:
         (("controller.name=hpcc",), 'port s1-eth1 ({}) writes none; give topology.qdisc = "port"'),
     ],
 )
-def test_what_the_port_alone_can_do_is_refused(tmp_path: Path, qdisc: str, settings: tuple[str, ...], told: str) -> None:
+def test_what_the_port_alone_can_do_is_refused(tmp_path: Path, qdisc: str, settings: tuple[str, ...], message: str) -> None:
     with pytest.raises(SpecError) as error:
         spec(tmp_path, f"topology.qdisc={qdisc}", *settings).graph()
-    assert told.format(qdisc) in str(error.value) and "\n" not in str(error.value)
+    assert message.format(qdisc) in str(error.value) and "\n" not in str(error.value)
 
 
 def test_keys_of_another_qdisc_and_a_buffer_that_is_too_large_are_refused(tmp_path: Path) -> None:
-    for settings, told in (
+    for settings, message in (
         (("topology.target=1ms",), "topology.target = \"1ms\": has no effect with qdisc 'port'"),
         (("topology.qdisc=pie", "topology.interval=1ms"), "has no effect with qdisc 'pie'"),
         (("topology.qdisc=sfq", "topology.buffer=100MB"), "sfq keeps 127 frames of each of 128 flows"),
     ):
-        with pytest.raises(SpecError, match=told.replace("(", r"\(")):
+        with pytest.raises(SpecError, match=message.replace("(", r"\(")):
             spec(tmp_path, *settings).graph()
 
 
 def test_times_follow_the_scale_and_ecn_the_controller(tmp_path: Path) -> None:
-    def settings(*given: str) -> dict[str, int]:
-        graph = spec(tmp_path, "topology.qdisc=codel", *given).graph()
-        return {each.name: each.value for each in graph.port("s1-eth1").queue.settings}
+    def settings(*overrides: str) -> dict[str, int]:
+        graph = spec(tmp_path, "topology.qdisc=codel", *overrides).graph()
+        return {setting.name: setting.value for setting in graph.port("s1-eth1").queue.settings}
 
     assert settings() == {"target": 5000, "limit": 66, "interval": 100_000, "ecn": 0}
     assert settings("topology.scale=10")["target"] == 50_000
@@ -276,8 +276,8 @@ def test_a_run_counts_what_the_queue_did(tmp_path: Path, qdisc: str) -> None:
 @pytest.mark.lab
 @pytest.mark.parametrize("name", NEW_TCPS)
 def test_each_tcp_of_linux_carries_a_flow(tmp_path: Path, name: str) -> None:
-    found = controllers.find(name)
-    assert found is not None and found.kernel_name == name
+    controller = controllers.find(name)
+    assert controller is not None and controller.kernel_name == name
     result = runner.run(spec(tmp_path, f"controller.name={name}"), tmp_path / "out", Quiet(), plot=False)
     assert result.fit and result.summary["utilization"] > 0.5
     assert set(result.arrow("flows").column("controller").to_pylist()) == {name}

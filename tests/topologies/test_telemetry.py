@@ -28,8 +28,8 @@ __u64 record(__u32 time_unit, __u32 sent_unit, __u32 queue_unit, __u32 rate, __u
 
 
 def network(**changes):
-    wanted = {"kind": "single", "hosts": 3, "rate_bps": 10 * GBPS, "delay_ns": 1000, "buffer_bytes": 10**6, "qdisc": "port"}
-    return build(TopologySpec.of(**(wanted | changes)))
+    fields = {"kind": "single", "hosts": 3, "rate_bps": 10 * GBPS, "delay_ns": 1000, "buffer_bytes": 10**6, "qdisc": "port"}
+    return build(TopologySpec.of(**(fields | changes)))
 
 
 @pytest.mark.parametrize(
@@ -56,18 +56,18 @@ def test_records_are_those_of_c(tmp_path: Path) -> None:
     kinds = [ctypes.c_uint32] * 4 + [ctypes.c_uint64] * 2 + [ctypes.c_uint32]
     draw = random.Random(1)
     for _ in range(500):
-        units, place = telemetry.units(draw.choice([1, 10, 25, 100, 400]) * GBPS), draw.randrange(8)
+        units, index = telemetry.units(draw.choice([1, 10, 25, 100, 400]) * GBPS), draw.randrange(8)
         time_ns, sent, queue = draw.randrange(2**60), draw.randrange(2**60), draw.choice([0, draw.randrange(2**32), 2**32 - 1])
-        words = (units.time_ns, units.sent_bytes, units.queue_bytes, place, time_ns, sent, queue)
-        told = record(*(kind(word) for kind, word in zip(kinds, words, strict=True)))
-        assert told == units.record(place, time_ns, sent, queue)
+        words = (units.time_ns, units.sent_bytes, units.queue_bytes, index, time_ns, sent, queue)
+        c_record = record(*(kind(word) for kind, word in zip(kinds, words, strict=True)))
+        assert c_record == units.record(index, time_ns, sent, queue)
 
 
 def test_a_network_has_a_table_of_its_switch_ports_rates_and_units_at_each():
     graph = telemetry.equipped(network())
-    assert [each.rate_bps for each in telemetry.rate_table(graph)] == [10 * GBPS]
-    told = {port.queue.telemetry for port in graph.switch_ports()}
-    assert [(each.rate, each.time_ns, each.sent_bytes, each.queue_bytes) for each in told] == [(0, 3, 128, 80)]
+    assert [entry.rate_bps for entry in telemetry.rate_table(graph)] == [10 * GBPS]
+    units = {port.queue.telemetry for port in graph.switch_ports()}
+    assert [(unit.rate, unit.time_ns, unit.sent_bytes, unit.queue_bytes) for unit in units] == [(0, 3, 128, 80)]
     assert all(port.queue.telemetry is None for host in graph.hosts for port in graph.ports_of(host.name))
     telemetry.check(graph, "hpcc")
     assert type(graph).from_json(graph.to_json()) == graph

@@ -79,15 +79,15 @@ time.duration = "3s"
 def test_a_run_is_fit_on_any_path(path, tmp_path, lab_kernel):
     (tmp_path / "spec.toml").write_text(f'name = "path"\ncontroller.name = "cubic"\n{PATHS[path]}')
     argv = [sys.executable, "-m", "dc_gym.cli.main", "run", tmp_path / "spec.toml", "--out", tmp_path / "out", "--quiet"]
-    done = subprocess.run([*map(str, argv)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    child = subprocess.run([*map(str, argv)], capture_output=True, text=True, timeout=300)
+    assert child.returncode == 0, child.stderr
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["unfit_reasons"] == []
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["goodput_bps"] > 0
 
 
 def test_an_experiment_has_the_t0_of_its_network(tmp_path):
-    asked = {"name": "far", "topology": SPEC | {"delay": "9s"}, "controller": {"name": "cubic"}}
-    spec = from_dict(asked | {"workload": {"kind": "pairs"}, "time": {"duration": "1s"}}, tmp_path)
+    fields = {"name": "far", "topology": SPEC | {"delay": "9s"}, "controller": {"name": "cubic"}}
+    spec = from_dict(fields | {"workload": {"kind": "pairs"}, "time": {"duration": "1s"}}, tmp_path)
     assert Experiment.of(spec).spec.lab.t0_ns > LAB_T0_NS
 
 

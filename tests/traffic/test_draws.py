@@ -44,8 +44,8 @@ def test_gaussian():
     sigma, inside = bound / 6, math.erf(3 / math.sqrt(2))
     cut = 1 - 2 * 3 * math.exp(-9 / 2) / math.sqrt(2 * math.pi) / inside  # variance of the cut distribution, in sigma^2
     mean = sum(draws) / count
-    variance = sum((each - mean) ** 2 for each in draws) / count
-    kurtosis = sum((each - mean) ** 4 for each in draws) / count / variance**2
+    variance = sum((draw - mean) ** 2 for draw in draws) / count
+    kurtosis = sum((draw - mean) ** 4 for draw in draws) / count / variance**2
     fourth = 3 - (3 * 3 + 27) * 2 * math.exp(-9 / 2) / math.sqrt(2 * math.pi) / inside  # E[z^4] of the cut distribution
     assert abs(mean - bound / 2) < 4 * sigma / math.sqrt(count)
     assert variance / sigma**2 == pytest.approx(cut, rel=0.03)

@@ -60,7 +60,7 @@ def test_none_without_programs(load):
     assert load().execs(load().graph()) == []
 
 
-@pytest.mark.parametrize(("program", "told"), [
+@pytest.mark.parametrize(("program", "message"), [
     ('host = "h1"\ncommand = "no-such-program -x"', "there is no program 'no-such-program'; install it"),
     ('host = "h1"\ncommand = "./missing"', "there is no program"),
     ('host = "h9"\ncommand = "true"', "workload.exec[0].host = \"h9\": is not one of the hosts h1 .. h4"),
@@ -74,20 +74,20 @@ def test_none_without_programs(load):
     ('host = "h1"\ncommand = "true {h9}"', '{h9} is the address of no host; h1 .. h4 have one'),
     ('host = "h1"\ncommand = "true {s1}"', '{s1} is the address of no host'),
 ])  # fmt: skip
-def test_mistakes(load, program, told):
-    with pytest.raises(SpecError) as caught:
+def test_mistakes(load, program, message):
+    with pytest.raises(SpecError) as excinfo:
         load(program)
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 @pytest.mark.lab
 def test_a_program_that_polls_is_named_with_its_host(tmp_path, lab_kernel):
     (tmp_path / "spec.toml").write_text(POLLS)
     argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "out")]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
-    told, hangs = (line for line in done.stderr.splitlines() if "h1: python3 -c" in line and line.startswith("dcgym"))
-    assert "has computed for 3 s without a pause" in told and "let it sleep, poll or read" in told
-    assert done.returncode == 1 and hangs.startswith("dcgym: the lab hangs") and "let it wait in sleep, poll or read" in hangs
+    child = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    notice, hangs = (line for line in child.stderr.splitlines() if "h1: python3 -c" in line and line.startswith("dcgym"))
+    assert "has computed for 3 s without a pause" in notice and "let it sleep, poll or read" in notice
+    assert child.returncode == 1 and hangs.startswith("dcgym: the lab hangs") and "let it wait in sleep, poll or read" in hangs
 
 
 POLLS = """

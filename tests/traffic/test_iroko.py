@@ -74,8 +74,8 @@ def test_stride8_is_mended_or_kept():
     mended, notes = generate_with_notes(FATTREE, WorkloadSpec.of("iroko", **params), 60 * S, 1)
     assert [(flow.src, flow.dst) for flow in first(mended)] == [(f"h{n}", f"h{(n + 7) % 16 + 1}") for n in range(1, 17)]
     assert notes["broken_rows"] == [f"stride8.csv:{line}: 10.3.1.3 does not exist: read as 10.8.0.2" for line in (9, 17)]
-    kept, notes = generate_with_notes(FATTREE, WorkloadSpec.of("iroko", broken="keep", **params), 60 * S, 1)
-    assert len(first(kept)) == 14 and "h16" not in {flow.src for flow in kept} | {flow.dst for flow in kept}
+    unmended, notes = generate_with_notes(FATTREE, WorkloadSpec.of("iroko", broken="keep", **params), 60 * S, 1)
+    assert len(first(unmended)) == 14 and "h16" not in {flow.src for flow in unmended} | {flow.dst for flow in unmended}
     assert notes["broken_rows"][0].endswith("left out")
 
 
@@ -173,17 +173,17 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("line", "told"), BAD, ids=range(len(BAD)))
-def test_bad_rows(tmp_path, line, told):
-    with pytest.raises(WorkloadError) as caught:
+@pytest.mark.parametrize(("line", "message"), BAD, ids=range(len(BAD)))
+def test_bad_rows(tmp_path, line, message):
+    with pytest.raises(WorkloadError) as excinfo:
         repository(tmp_path, line)
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_an_unknown_dialect_names_all_three(tmp_path):
-    with pytest.raises(WorkloadError) as caught:
+    with pytest.raises(WorkloadError) as excinfo:
         matrix("src,dst\nh1,h2\n", tmp_path)
-    assert all(",".join(columns) in str(caught.value) for columns in (THESIS, REPOSITORY)) and "m.csv:1" in str(caught.value)
+    assert all(",".join(columns) in str(excinfo.value) for columns in (THESIS, REPOSITORY)) and "m.csv:1" in str(excinfo.value)
 
 
 def test_an_unknown_pattern():

@@ -61,11 +61,11 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("row", "told"), BAD, ids=[row for row, _ in BAD])
-def test_bad_rows(row, told):
-    with pytest.raises(WorkloadError) as caught:
+@pytest.mark.parametrize(("row", "message"), BAD, ids=[row for row, _ in BAD])
+def test_bad_rows(row, message):
+    with pytest.raises(WorkloadError) as excinfo:
         parse(f"{HEADER}h1,h2,80,0,0,0\n{row}\n")
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 BAD_FILES = ["", HEADER, "h1,h2,80,0,0,0\n", HEADER.replace("port", "Port"), "\ufeff" + HEADER, "\n" + HEADER]

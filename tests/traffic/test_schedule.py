@@ -66,28 +66,28 @@ def test_rdma_takes_the_paths_of_udp():
 
 
 def test_flows_of_one_queue_pair_take_one_path():
-    asked = [FlowRequest(src, "h13", 4791, transport="rdma", size_bytes=9) for src in ("h1", "h2") for _ in range(40)]
-    flows = schedule(FATTREE, asked, one_path=True).flows
+    requests = [FlowRequest(src, "h13", 4791, transport="rdma", size_bytes=9) for src in ("h1", "h2") for _ in range(40)]
+    flows = schedule(FATTREE, requests, one_path=True).flows
     assert {len({flow.ports for flow in flows if flow.src == src}) for src in ("h1", "h2")} == {1}
     assert (
         len({(flow.src, flow.src_port) for flow in flows}) == 80
-        and len({flow.ports for flow in schedule(FATTREE, asked).flows}) > 2
+        and len({flow.ports for flow in schedule(FATTREE, requests).flows}) > 2
     )
     with pytest.raises(WorkloadError, match=r"all 10\d{3} source ports are used"):  # a quarter of 40,000
-        schedule(FATTREE, asked[:1] * 11_000, one_path=True)
+        schedule(FATTREE, requests[:1] * 11_000, one_path=True)
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ({"controller": "cubic,x"}, "controller.name: value 'cubic,x'"),
         ({"controller": ""}, "controller.name: value ''"),
         ({"ports": DUMBBELL.switch_ports()}, "port 'h1-eth0' is not among the rows"),
     ],
 )
-def test_schedule_refuses(values, told):
+def test_schedule_refuses(values, message):
     arguments = {"controller": "cubic", "seed": 1} | values
-    with pytest.raises(WorkloadError, match=told):
+    with pytest.raises(WorkloadError, match=message):
         make_schedule(run(DUMBBELL, "pairs"), DUMBBELL, route(DUMBBELL, 1), **arguments)
 
 

@@ -20,8 +20,8 @@ MEANS = {  # as published beside the points, or computed from them elsewhere
 }  # fmt: skip
 
 
-def draws(found, count, seed=1):
-    sampler, stream = Sampler(found), Stream(seed, "test")
+def draws(distribution, count, seed=1):
+    sampler, stream = Sampler(distribution), Stream(seed, "test")
     return [sampler.draw(stream) for _ in range(count)]
 
 
@@ -35,12 +35,12 @@ def test_all_twelve_come_along_with_their_means():
 @pytest.mark.parametrize("name", ["websearch", "fb_hadoop", "ali_storage", "homa_w4", "homa_w1"])
 def test_draws_follow_the_points(name):
     """At every point the empirical distribution is within 1.95 / sqrt(n) (Kolmogorov and Smirnov: one in a thousand is not)."""
-    found, count = sizes.load(name), 20_000
-    ordered = sorted(draws(found, count))
-    for size, probability in found.points:
+    distribution, count = sizes.load(name), 20_000
+    ordered = sorted(draws(distribution, count))
+    for size, probability in distribution.points:
         if size >= 1:
             assert bisect_right(ordered, size) / count == pytest.approx(float(probability), abs=1.95 / count**0.5), size
-    assert sum(ordered) / count == pytest.approx(float(found.mean_bytes()), rel=0.06)
+    assert sum(ordered) / count == pytest.approx(float(distribution.mean_bytes()), rel=0.06)
 
 
 def test_discrete_draws_are_points():
@@ -68,16 +68,16 @@ def test_scaling():
 def test_wire_bytes_are_counted_packet_by_packet():
     assert fixed(1448).mean_wire_bytes(1448) == 1514 and fixed(1449).mean_wire_bytes(1448) == 1449 + 2 * 66
     for name in ("websearch", "fb_hadoop", "homa_w3"):
-        found = sizes.load(name)
-        values = draws(found, 20_000)
+        distribution = sizes.load(name)
+        values = draws(distribution, 20_000)
         counted = sum(value + 66 * -(-value // 1448) for value in values) / sum(values)
-        assert float(found.mean_wire_bytes(1448) / found.mean_bytes()) == pytest.approx(counted, rel=0.01), name
+        assert float(distribution.mean_wire_bytes(1448) / distribution.mean_bytes()) == pytest.approx(counted, rel=0.01), name
 
 
 def test_a_file_of_ones_own(tmp_path):
     (tmp_path / "mine.txt").write_text("# mine\n# sampling: discrete\n100 50\n\n200\t100\n")
-    found = sizes.read(tmp_path / "mine.txt")
-    assert found.mean_bytes() == 150 and set(draws(found, 100)) == {100, 200}
+    distribution = sizes.read(tmp_path / "mine.txt")
+    assert distribution.mean_bytes() == 150 and set(draws(distribution, 100)) == {100, 200}
     assert parse("0 0\n100 1\n", "x").sampling == "linear"
     assert parse("70 1\n", "x").mean_bytes() == 70
 
@@ -94,11 +94,11 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), BAD)
-def test_bad_files(text, told):
-    with pytest.raises(WorkloadError) as caught:
+@pytest.mark.parametrize(("text", "message"), BAD)
+def test_bad_files(text, message):
+    with pytest.raises(WorkloadError) as excinfo:
         parse(text, "x")
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_unknown_names_and_missing_files(tmp_path):

@@ -76,8 +76,8 @@ def row(
     gaps: str = "exact",
     path: tuple[int, ...] = (),
 ) -> Flow:
-    asked = FlowRequest(*hosts, port, start, stop, size, rate, length, gaps, transport, gate=gate, opens=opens)
-    return Flow(flow, asked, src, dst, 20000 + flow % 40000 if src_port is None else src_port, cc, (), path)
+    request = FlowRequest(*hosts, port, start, stop, size, rate, length, gaps, transport, gate=gate, opens=opens)
+    return Flow(flow, request, src, dst, 20000 + flow % 40000 if src_port is None else src_port, cc, (), path)
 
 
 def write(path: Path, *rows: Flow) -> Path:
@@ -114,20 +114,20 @@ def test_bad_files(tmp_path: Path) -> None:
 
 def test_bad_options(tmp_path: Path) -> None:
     flows = write(tmp_path / "flows")
-    good = arguments(flows, tmp_path)
+    argv = arguments(flows, tmp_path)
     refused(run_tgen(), "--flows is missing", "see tgen --help")
-    refused(run_tgen(*good, "--nonsense"), "'--nonsense': no such option")
-    refused(run_tgen(*good, "more"), "'more'")
-    refused(run_tgen(*good, "--t0", "-5"), "--t0", "'-5'")
-    refused(run_tgen(*good, "--sample", "-1"), "--sample", "'-1'")
-    refused(run_tgen(*good, "--publish", "1ms"), "--publish", "'1ms'")
-    refused(run_tgen(*good, "--publish", "5"), "--publish", "--matrix")
-    refused(run_tgen(*good, "--seed", "x"), "--seed", "'x'")
+    refused(run_tgen(*argv, "--nonsense"), "'--nonsense': no such option")
+    refused(run_tgen(*argv, "more"), "'more'")
+    refused(run_tgen(*argv, "--t0", "-5"), "--t0", "'-5'")
+    refused(run_tgen(*argv, "--sample", "-1"), "--sample", "'-1'")
+    refused(run_tgen(*argv, "--publish", "1ms"), "--publish", "'1ms'")
+    refused(run_tgen(*argv, "--publish", "5"), "--publish", "--matrix")
+    refused(run_tgen(*argv, "--seed", "x"), "--seed", "'x'")
     for ids in ("1,2", "1,2,x", "1,2,3,4", "0,1,2", "1,2,99999999999"):
-        refused(run_tgen(*good, "--nic", ids), "--nic", f"'{ids}'", "three ids")
+        refused(run_tgen(*argv, "--nic", ids), "--nic", f"'{ids}'", "three ids")
     for option in ("--flows: read", "--out:"):
         name = option.partition(":")[0]
-        refused(run_tgen(*good, name, str(tmp_path / "none")), f"{option} '{tmp_path / 'none'}': No such file")
+        refused(run_tgen(*argv, name, str(tmp_path / "none")), f"{option} '{tmp_path / 'none'}': No such file")
 
 
 def test_a_matrix_that_is_none(tmp_path: Path) -> None:
@@ -179,11 +179,11 @@ def test_go_after_t0(tmp_path: Path) -> None:
     assert b"--t0: '1': already past" in stderr
 
 
-@pytest.mark.parametrize("said", [b"", b"no\n"])
-def test_no_go(tmp_path: Path, said: bytes) -> None:
+@pytest.mark.parametrize("stdin", [b"", b"no\n"])
+def test_no_go(tmp_path: Path, stdin: bytes) -> None:
     flows = write(tmp_path / "flows")
     process = start_tgen(*arguments(flows, tmp_path))
-    _, stderr = process.communicate(said, timeout=60)
+    _, stderr = process.communicate(stdin, timeout=60)
     assert process.returncode == 1
     assert b"'go'" in stderr
 
@@ -271,13 +271,13 @@ def run_flows(
     *more: str,
     duration_ns: int = 400 * MS,
     sample_ns: int = 20 * MS,
-    said: str = "",
+    errors: str = "",
 ) -> tuple[Records, Records]:
     flows = write(tmp_path / "flows", *rows)
     t0_ns = time.monotonic_ns() + 1500 * MS
     process = start_tgen(*arguments(flows, tmp_path, t0_ns, duration_ns, sample_ns), *more)
     _, stderr = process.communicate(b"go\n", timeout=120)
-    assert (process.returncode, stderr.decode()) == (0, said)
+    assert (process.returncode, stderr.decode()) == (0, errors)
     assert time.monotonic_ns() >= t0_ns + duration_ns
     assert not list(tmp_path.glob("*.partial"))
     for name in ("flows.bin", "samples.bin"):
@@ -389,8 +389,8 @@ def test_a_flow_that_cannot_connect_fails_alone(tmp_path: Path, pair: Pair) -> N
     lost = pair.row(0, size=1)
     refused_flow = pair.row(1, size=1, dst="10.77.0.3")
     stopped = pair.row(2, stop=100 * MS)
-    said = "tgen: 1 of 3 flows failed; the first is flow 1: connect: Permission denied\n"
-    log, samples = run_flows(tmp_path, [lost, refused_flow, stopped], said=said)
+    errors = "tgen: 1 of 3 flows failed; the first is flow 1: connect: Permission denied\n"
+    log, samples = run_flows(tmp_path, [lost, refused_flow, stopped], errors=errors)
     assert statuses(log) == ["running", "failed", "stopped"]
     assert log["error"].tolist() == [0, errno.EACCES, 0]
     assert log["established_ns"].tolist() == [-1, -1, -1]
@@ -400,8 +400,8 @@ def test_a_flow_that_cannot_connect_fails_alone(tmp_path: Path, pair: Pair) -> N
 
 def test_a_flow_whose_socket_cannot_be_opened_fails_alone_and_names_the_call(tmp_path: Path, pair: Pair) -> None:
     rows = [pair.row(0, size=1000), pair.row(1, size=1000, src="10.77.0.9"), pair.row(2, size=1000, start=10 * MS)]
-    said = "tgen: 1 of 3 flows failed; the first is flow 1: bind: Cannot assign requested address\n"
-    log, _ = run_flows(tmp_path, rows, said=said)
+    errors = "tgen: 1 of 3 flows failed; the first is flow 1: bind: Cannot assign requested address\n"
+    log, _ = run_flows(tmp_path, rows, errors=errors)
     assert statuses(log) == ["done", "failed", "done"]
     assert log["error"].tolist() == [0, errno.EADDRNOTAVAIL, 0]
 
@@ -527,8 +527,8 @@ def test_rows_end_as_the_log(tmp_path: Path, pair: Pair) -> None:
         pair.row(6, transport="udp", rate=11_776_000, size=100_000),
         pair.row(7, transport="udp", rate=11_776_000, stop=100 * MS, port=5002),
     ]
-    said = "tgen: 1 of 8 flows failed; the first is flow 4: connect: Permission denied\n"
-    log, samples = run_flows(tmp_path, rows, "--matrix", str(matrix), "--publish", str(7 * MS), said=said)
+    errors = "tgen: 1 of 8 flows failed; the first is flow 4: connect: Permission denied\n"
+    log, samples = run_flows(tmp_path, rows, "--matrix", str(matrix), "--publish", str(7 * MS), errors=errors)
     published = flow_rows(matrix)
     assert statuses(log) == ["running", "done", "stopped", "done", "failed", "running", "done", "stopped"]
     assert row_statuses(published) == statuses(log) + ["waiting"] * 2
@@ -549,15 +549,15 @@ def test_rows_of_flows_under_way(tmp_path: Path, pair: Pair) -> None:
     matrix = matrix_file(tmp_path / "matrix", 0, 2)
     rows = [pair.row(0), pair.row(1, transport="udp", rate=11_776_000)]
     with flows_under_way(tmp_path, rows, "--matrix", str(matrix), "--publish", str(MS), duration_ns=20_000 * MS) as process:
-        seen = []
+        snapshots = []
         wait_until(process, lambda: row_statuses(flow_rows(matrix)) == ["running"] * 2)
         for _ in range(5):
-            least = seen[-1]["received_bytes"] if seen else np.zeros(2, np.uint64)
+            least = snapshots[-1]["received_bytes"] if snapshots else np.zeros(2, np.uint64)
             wait_until(process, lambda least=least: bool(np.all(flow_rows(matrix)["received_bytes"] > least)))
-            seen.append(flow_rows(matrix))
+            snapshots.append(flow_rows(matrix))
     assert process.returncode == 128 + signal.SIGTERM
-    assert all(np.all(rows["acked_bytes"] <= later["acked_bytes"]) for rows, later in itertools.pairwise(seen))
-    assert all(rows["end_ns"].tolist() == [-1, -1] for rows in seen)
+    assert all(np.all(rows["acked_bytes"] <= later["acked_bytes"]) for rows, later in itertools.pairwise(snapshots))
+    assert all(rows["end_ns"].tolist() == [-1, -1] for rows in snapshots)
 
 
 def test_rows_without_an_interval(tmp_path: Path, pair: Pair) -> None:

@@ -151,11 +151,11 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("graph", "kind", "values", "told"), BAD.values(), ids=BAD.keys())
-def test_refused(graph, kind, values, told):
-    with pytest.raises(UsageError) as caught:
+@pytest.mark.parametrize(("graph", "kind", "values", "message"), BAD.values(), ids=BAD.keys())
+def test_refused(graph, kind, values, message):
+    with pytest.raises(UsageError) as excinfo:
         run(graph, kind, **values)
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_a_kind_is_registered_once():
@@ -274,8 +274,8 @@ def test_long_short():
 
 def test_on_off():
     flows = run(DUMBBELL, "on_off", on_ns=SECOND, off_ns=2 * SECOND, ends="pairs")
-    mine = [(flow.start_ns, flow.stop_ns) for flow in flows if flow.src == "h1"]
-    assert mine == [(3 * n * SECOND, (3 * n + 1) * SECOND) for n in range(10)] and len(flows) == 20
+    spans = [(flow.start_ns, flow.stop_ns) for flow in flows if flow.src == "h1"]
+    assert spans == [(3 * n * SECOND, (3 * n + 1) * SECOND) for n in range(10)] and len(flows) == 20
     flows = run(FATTREE, "on_off", on_ns=10**8, off_ns=3 * 10**8, senders=15, intervals="exponential")
     on = sum(min(flow.stop_ns, 30 * SECOND) - flow.start_ns for flow in flows) / (15 * 30 * SECOND)
     assert on == pytest.approx(0.25, abs=0.03)
@@ -324,7 +324,7 @@ def test_poisson_offers_its_load_within_two_percent_in_the_long_run(load):
 
 def test_load_on_the_wire_counts_headers():
     keys = {"size_bytes": 14_480, "load": 0.5, "duration_ns": SECOND // 10}
-    payload, wire = (run(FATTREE, "poisson", load_counts=what, **keys) for what in ("payload", "wire"))
+    payload, wire = (run(FATTREE, "poisson", load_counts=basis, **keys) for basis in ("payload", "wire"))
     assert payload[0].start_ns / wire[0].start_ns == pytest.approx(14_480 / 15_140, rel=1e-3)  # the same draws, spread out
     assert len(payload) / len(wire) == pytest.approx(15_140 / 14_480, rel=0.01)
 
@@ -386,8 +386,8 @@ def test_ring_allreduce():
     for before, after in pairwise(steps):
         for flow in after:
             openers = {(opener.src, opener.dst) for opener in before if flow.gate in opener.opens}
-            place = HOSTS.index(flow.src)
-            assert openers == {(flow.src, flow.dst), (HOSTS[(place - 1) % 4], flow.src)}
+            rank = HOSTS.index(flow.src)
+            assert openers == {(flow.src, flow.dst), (HOSTS[(rank - 1) % 4], flow.src)}
     assert {flow.start_ns for flow in steps[6]} == {10**6} and {flow.start_ns for flow in steps[5]} == {0}
 
 
@@ -400,10 +400,10 @@ def test_alltoall_delivers_every_block(processes, schedule):
         before = dict(at)
         for rank, peer, blocks in step:
             ahead = (peer - rank) % processes
-            moved = [pair for pair, place in before.items() if place == rank and moves(schedule, pair, processes, ahead)]
+            moved = [pair for pair, position in before.items() if position == rank and moves(schedule, pair, processes, ahead)]
             assert len(moved) == blocks
             at.update(dict.fromkeys(moved, peer))
-    assert all(place == target for (_, target), place in at.items())
+    assert all(position == target for (_, target), position in at.items())
 
 
 def moves(schedule, pair, processes, ahead):
@@ -416,13 +416,13 @@ def test_alltoall_waits_for_its_own_step_alone(schedule):
     """A process goes on when it has sent and received; an iteration begins when all of the one before has arrived."""
     flows = run(FATTREE, "alltoall", senders=5, size_bytes=1000, rounds=2, interval_ns=7, schedule=schedule)
     lengths = [len(step) for step in steps(schedule, 5)] * 2
-    made = [flows[sum(lengths[:number]) : sum(lengths[: number + 1])] for number in range(len(lengths))]
+    step_flows = [flows[sum(lengths[:number]) : sum(lengths[: number + 1])] for number in range(len(lengths))]
     half = len(lengths) // 2
-    for number, (before, after) in enumerate(pairwise(made), 1):
+    for number, (before, after) in enumerate(pairwise(step_flows), 1):
         for flow in after:
             openers = {(opener.src, opener.dst) for opener in before if flow.gate in opener.opens}
-            mine = {(opener.src, opener.dst) for opener in before if flow.src in (opener.src, opener.dst)}
-            assert openers == (set(ends(before)) if number == half else mine)
+            process_ends = {(opener.src, opener.dst) for opener in before if flow.src in (opener.src, opener.dst)}
+            assert openers == (set(ends(before)) if number == half else process_ends)
             assert (flow.rep, flow.start_ns) == (int(number >= half), 7 if number == half else 0)
 
 
@@ -452,11 +452,11 @@ def test_storage_mixes(mix, reads, least, most):
 def test_operations_under_way_at_once_choose_where_copies_go_by_themselves():
     flows = run(FATTREE, "storage", duration_ns=SECOND // 1000, mix="video", replicas=1, outstanding=40)
     client = {gate: flow.src for flow in flows if flow.rep == 0 and flow.group == "write" for gate in flow.opens}
-    seen = {}
+    replicas_by_server = {}
     for copy in flows:
         if copy.group == "replica" and copy.gate in client:
-            seen.setdefault((client[copy.gate], copy.src), set()).add(copy.dst)
-    assert len(seen) == 12 * 4 and sum(len(found) > 1 for found in seen.values()) > 40
+            replicas_by_server.setdefault((client[copy.gate], copy.src), set()).add(copy.dst)
+    assert len(replicas_by_server) == 12 * 4 and sum(len(replicas) > 1 for replicas in replicas_by_server.values()) > 40
 
 
 def test_storage_places_end_after_their_rounds():
@@ -471,9 +471,9 @@ def test_copies_of_writes():
     writes, copies = [[flow for flow in flows if flow.group == group] for group in ("write", "replica")]
     assert len(copies) == 2 * len(writes) > 0
     for write in writes:
-        mine = [copy for copy in copies if copy.gate in write.opens]
-        assert len({copy.dst for copy in mine} | {write.dst}) == 3 and {copy.src for copy in mine} == {write.dst}
-        assert {copy.size_bytes for copy in mine} == {write.size_bytes}
+        write_copies = [copy for copy in copies if copy.gate in write.opens]
+        assert len({copy.dst for copy in write_copies} | {write.dst}) == 3 and {copy.src for copy in write_copies} == {write.dst}
+        assert {copy.size_bytes for copy in write_copies} == {write.size_bytes}
 
 
 # --- the contract that every registered kind keeps

@@ -63,14 +63,14 @@ def build(wiring: Wiring, keys: MininetKeys) -> Graph:
     return _graph(wiring, topo)
 
 
-def _find_class(file: Path, names: Mapping[str, Any], base: type, wanted: str | None) -> Any:
-    own = {name: each for name, each in names.items() if inspect.isclass(each) and issubclass(each, base) and each is not base}
-    known = ", ".join(own) or "none"
-    if wanted is not None and wanted not in own:
-        raise TopologyError(f"topology.class: value {wanted!r} is not a Topo of {file}; it has: {known}")
-    if wanted is None and len(own) != 1:
-        raise TopologyError(f"topology.class is missing: {file} has {len(own)} classes of Topo ({known}); name one")
-    return own[wanted or next(iter(own))]
+def _find_class(file: Path, names: Mapping[str, Any], base: type, class_name: str | None) -> Any:
+    topos = {name: topo for name, topo in names.items() if inspect.isclass(topo) and issubclass(topo, base) and topo is not base}
+    known = ", ".join(topos) or "none"
+    if class_name is not None and class_name not in topos:
+        raise TopologyError(f"topology.class: value {class_name!r} is not a Topo of {file}; it has: {known}")
+    if class_name is None and len(topos) != 1:
+        raise TopologyError(f"topology.class is missing: {file} has {len(topos)} classes of Topo ({known}); name one")
+    return topos[class_name or next(iter(topos))]
 
 
 def _graph(wiring: Wiring, topo: Any) -> Graph:
@@ -89,10 +89,10 @@ def _graph(wiring: Wiring, topo: Any) -> Graph:
         _require_plain(f"switch {name}", options.pop("cls", None), PLAIN_SWITCHES)
         _refuse_rest(f"switch {name}", options, "none; no controller reads them")
         builder.switch(layers[name], name)
-    made = [(a, b, info, _link(f"link {a}-{b}", info)) for a, b, info in links]
-    _require_all(wiring, [(Node(a, layers.get(a, HOST)), Node(b, layers.get(b, HOST)), own) for a, b, _, own in made])
-    for a, b, info, own in made:
-        builder.connect(a, b, link=own, ports=(info["port1"], info["port2"]))
+    connections = [(a, b, info, _link(f"link {a}-{b}", info)) for a, b, info in links]
+    _require_all(wiring, [(Node(a, layers.get(a, HOST)), Node(b, layers.get(b, HOST)), link) for a, b, _, link in connections])
+    for a, b, info, link in connections:
+        builder.connect(a, b, link=link, ports=(info["port1"], info["port2"]))
     return builder.graph()
 
 
@@ -116,17 +116,17 @@ def _layers(switches: set[str], links: Iterable[tuple[str, str, Any]]) -> dict[s
 
 def _require_all(wiring: Wiring, links: Iterable[tuple[Node, Node, LinkSpec]]) -> None:
     """Raises one error for all keys that links lack: for each key of the spec, Mininet's name of it, and the links."""
-    lacking: dict[str, list[str]] = {name: [] for name in all_fields(LinkSpec)}
-    for a, b, own in links:
-        for name in wiring.missing(a, b, own):
-            lacking[name].append(f"{a.name}-{b.name}")
-    lacking = {name: found for name, found in lacking.items() if found}
-    if lacking:
-        told = [
-            f"topology.{name}" + (f" ({OWN[name]} of {_some(found)})" if name in OWN else "") for name, found in lacking.items()
+    missing: dict[str, list[str]] = {name: [] for name in all_fields(LinkSpec)}
+    for a, b, link in links:
+        for name in wiring.missing(a, b, link):
+            missing[name].append(f"{a.name}-{b.name}")
+    missing = {name: pairs for name, pairs in missing.items() if pairs}
+    if missing:
+        key_texts = [
+            f"topology.{name}" + (f" ({OWN[name]} of {_some(pairs)})" if name in OWN else "") for name, pairs in missing.items()
         ]
-        them, or_there = "it" if len(told) == 1 else "them", " or in the Topo" if OWN.keys() & lacking else ""
-        raise TopologyError(f"missing: {', '.join(told)}; give {them} in [topology]{or_there}")
+        them, or_there = "it" if len(key_texts) == 1 else "them", " or in the Topo" if OWN.keys() & missing else ""
+        raise TopologyError(f"missing: {', '.join(key_texts)}; give {them} in [topology]{or_there}")
 
 
 def _some(links: list[str]) -> str:
@@ -169,22 +169,22 @@ def _time(where: str, key: str, value: Any) -> int | None:
     """Returns the ns of a time with a unit, as in tc(8)."""
     if value is None:
         return None
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)", str(value))
-    if found is None or found[2] not in TIMES_NS:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)", str(value))
+    if match is None or match[2] not in TIMES_NS:
         raise TopologyError(f"{where}: {key} {value!r} is not a time with a unit; write it like '5ms' or '10us'")
-    return round(Fraction(found[1]) * TIMES_NS[found[2]])
+    return round(Fraction(match[1]) * TIMES_NS[match[2]])
 
 
-def _address(name: str, given: str | None) -> str | None:
+def _address(name: str, address_text: str | None) -> str | None:
     """Returns the address in Mininet's 'ip', which may have a prefix length."""
-    if given is None:
+    if address_text is None:
         return None
     try:
-        address = ip_interface(given).ip
+        address = ip_interface(address_text).ip
     except ValueError:
-        raise TopologyError(f"host {name}: ip {given!r} is not an address; write it like '10.0.0.1'") from None
+        raise TopologyError(f"host {name}: ip {address_text!r} is not an address; write it like '10.0.0.1'") from None
     if not isinstance(address, IPv4Address) or address.packed[0] != FIRST_NETWORK:
-        raise TopologyError(f"host {name}: ip {given!r} is not in {FIRST_NETWORK}.0.0.0/8; all hosts share that network")
+        raise TopologyError(f"host {name}: ip {address_text!r} is not in {FIRST_NETWORK}.0.0.0/8; all hosts share that network")
     return str(address)
 
 

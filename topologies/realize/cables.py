@@ -111,8 +111,8 @@ def create(a: CableEnd, b: CableEnd, rate_bps: int, delay_ns: int, mtu_bytes: in
     peer = attribute(IFLA_CABLE_PEER | NLA_F_NESTED, IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(b, mtu_bytes))
     data = nested(IFLA_INFO_DATA, peer, attr_u64(IFLA_CABLE_RATE, rate_bps), attr_u64(IFLA_CABLE_DELAY, delay_ns))
     body = IFINFOMSG.pack(0, 0, 0, 0, 0) + _end(a, mtu_bytes) + nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, KIND), data)
-    what = f"create cable {a.ifname} to {b.ifname} of {rate_bps} bit/s and {delay_ns} ns"
-    return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
+    purpose = f"create cable {a.ifname} to {b.ifname} of {rate_bps} bit/s and {delay_ns} ns"
+    return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, purpose)
 
 
 def change(
@@ -153,10 +153,10 @@ def impair(ifindex: int, ifname: str, impairment: Impairment, seed: int, from_ns
     return _change(ifindex, values, f"{ifname}: impair the cable")
 
 
-def _change(ifindex: int, values: Sequence[bytes], what: str) -> NetlinkRequest:
+def _change(ifindex: int, values: Sequence[bytes], purpose: str) -> NetlinkRequest:
     """Returns the request that gives this end these attributes of a cable."""
     info = nested(IFLA_LINKINFO, attr_text(IFLA_INFO_KIND, KIND), nested(IFLA_INFO_DATA, *values))
-    return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, what)
+    return NetlinkRequest(RTM_NEWLINK, 0, IFINFOMSG.pack(0, 0, ifindex, 0, 0) + info, purpose)
 
 
 def describe(ifindex: int, ifname: str) -> NetlinkRequest:
@@ -245,17 +245,17 @@ def check_cable(cable: Cable, ends: dict[str, Device], mtu_bytes: int) -> None:
             ("frames a packet (gso_max_segs)", 1, device.gso_max_segs),
             ("carrier", True, device.up),
         )
-        for what, asked, read in pairs:
-            if asked != read:
-                raise FabricError(f"{ifname}: asked for {what} {asked}, read back {read}")
+        for quantity, requested, read in pairs:
+            if requested != read:
+                raise FabricError(f"{ifname}: asked for {quantity} {requested}, read back {read}")
 
 
 def check_impairment(cable: Cable, ends: dict[str, Device]) -> None:
     """Raises FabricError unless both ends are impaired as requested."""
     for ifname in (cable.a.ifname, cable.b.ifname):
-        asked, read = cable.sent_by(ifname).impairment, ends[ifname].impairment
-        if read != asked:
-            raise FabricError(f"{ifname}: asked for {asked}, read back {read}")
+        requested, read = cable.sent_by(ifname).impairment, ends[ifname].impairment
+        if read != requested:
+            raise FabricError(f"{ifname}: asked for {requested}, read back {read}")
 
 
 def _end(end: CableEnd, mtu_bytes: int) -> bytes:

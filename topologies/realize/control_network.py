@@ -68,17 +68,17 @@ class ControlNetwork:
 
     def impair(self, seed: int, from_ns: int) -> None:
         """Makes the cables lose packets from that time of CLOCK_MONOTONIC on. Each direction has a seed of its own."""
-        for host, (ours, theirs) in self.ends().items():
+        for host, (near, far) in self.ends().items():
             number = self.hosts.index(host)
-            for sock, end, name in ((self._control, ours, f"{host}-out"), (self._sockets[host], theirs, f"{host}-back")):
-                own = cables.seed_of(seed, f"control-{number}-{name}")
-                sock.batch([cables.impair(end.ifindex, end.ifname, self._impairment, own, from_ns)])
+            for sock, end, name in ((self._control, near, f"{host}-out"), (self._sockets[host], far, f"{host}-back")):
+                cable_seed = cables.seed_of(seed, f"control-{number}-{name}")
+                sock.batch([cables.impair(end.ifindex, end.ifname, self._impairment, cable_seed, from_ns)])
 
     def ends(self) -> dict[str, tuple[cables.Device, cables.Device]]:
         """Returns for each host the controller's end of its cable and its own end, as the kernel has them now."""
-        ours = cables.devices(self._control)
+        ends = cables.devices(self._control)
         return {
-            host: (ours[_ifname(number)], cables.devices(self._sockets[host])[IFNAME]) for number, host in enumerate(self.hosts)
+            host: (ends[_ifname(number)], cables.devices(self._sockets[host])[IFNAME]) for number, host in enumerate(self.hosts)
         }
 
     def _build(self) -> None:
@@ -87,12 +87,12 @@ class ControlNetwork:
         opened = [self._stack.enter_context(sock) for sock in self._system.netlinks([NETNS, *paths.values()])]
         self._control, self._sockets = opened[0], dict(zip(paths, opened[1:], strict=True))
         self._make_cables(paths)
-        for number, (host, (ours, theirs)) in enumerate(self.ends().items()):
-            _configure(self._control, ours, number, CONTROLLER)
-            _configure(self._sockets[host], theirs, number, HOST)
-        for host, (ours, theirs) in self.ends().items():
-            cables.settle(self._control, [ours.ifindex])
-            cables.settle(self._sockets[host], [theirs.ifindex])
+        for number, (host, (near, far)) in enumerate(self.ends().items()):
+            _configure(self._control, near, number, CONTROLLER)
+            _configure(self._sockets[host], far, number, HOST)
+        for host, (near, far) in self.ends().items():
+            cables.settle(self._control, [near.ifindex])
+            cables.settle(self._sockets[host], [far.ifindex])
 
     def _make_cables(self, paths: Mapping[str, str]) -> None:
         requests = []
@@ -123,15 +123,15 @@ def _mac(number: int, end: int) -> str:
 
 def _configure(sock: NetlinkSocket, device: cables.Device, number: int, end: int) -> None:
     """Sets the address, the link and the neighbour at the other end."""
-    own, other = _address(number, end), _address(number, 1 - end)
+    local, other = _address(number, end), _address(number, 1 - end)
     address = IFADDRMSG.pack(socket.AF_INET, PAIR_BITS, 0, 0, device.ifindex)
-    address += attribute(IFA_LOCAL, own.packed) + attribute(IFA_ADDRESS, own.packed)
+    address += attribute(IFA_LOCAL, local.packed) + attribute(IFA_ADDRESS, local.packed)
     neighbour = NDMSG.pack(socket.AF_INET, device.ifindex, NUD_PERMANENT, 0, 0)
     neighbour += attribute(NDA_DST, other.packed)
     neighbour += attribute(NDA_LLADDR, bytes.fromhex(_mac(number, 1 - end).replace(":", "")))
     sock.batch(
         [
-            NetlinkRequest(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, address, f"{device.ifname}: add address {own}"),
+            NetlinkRequest(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, address, f"{device.ifname}: add address {local}"),
             cables.set_up(device.ifindex, device.ifname),
             NetlinkRequest(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, neighbour, f"{device.ifname}: add neighbour {other}"),
         ]

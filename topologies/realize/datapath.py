@@ -59,11 +59,11 @@ def flow(address: str, out_port: int) -> bytes:
 
 def addressed(flows: bytes, family: int, datapath: int) -> bytearray:
     """Returns messages of `flow` with the family of flows, and the datapath for which they are."""
-    found, count = bytearray(flows), len(flows) // FLOW_BYTES
+    messages, count = bytearray(flows), len(flows) // FLOW_BYTES
     for at, value in ((AT_FAMILY, struct.pack("=H", family)), (AT_DATAPATH, OVS_HEADER.pack(datapath))):
         for offset, byte in enumerate(value):
-            found[at + offset :: FLOW_BYTES] = bytes([byte]) * count
-    return found
+            messages[at + offset :: FLOW_BYTES] = bytes([byte]) * count
+    return messages
 
 
 def _template() -> tuple[bytes, bytes, int]:
@@ -118,7 +118,7 @@ class DirectSwitches:
 
     def add_flows(self, flows: Mapping[str, bytes]) -> None:
         """Installs the flows of each switch, messages of `flow`."""
-        self._sock.batch([request for switch, mine in flows.items() for request in self._flows(switch, mine)])
+        self._sock.batch([request for switch, messages in flows.items() for request in self._flows(switch, messages)])
 
     def change(self, switch: str, address: str, out_port: int) -> bytes:
         """Returns the message, complete, that gives a switch another port for an address."""
@@ -147,9 +147,9 @@ class DirectSwitches:
         (answer,) = self._sock.dump(GENL_ID_CTRL, body, flags=0)
         return int.from_bytes(attributes(answer[GENLMSG.size :])[CTRL_ATTR_FAMILY_ID], "little")
 
-    def _request(self, family: str, command: int, datapath: int, body: bytes, what: str) -> NetlinkRequest:
+    def _request(self, family: str, command: int, datapath: int, body: bytes, purpose: str) -> NetlinkRequest:
         whole = GENLMSG.pack(command, 1) + OVS_HEADER.pack(datapath) + body
-        return NetlinkRequest(self._families[family], 0, whole, what)
+        return NetlinkRequest(self._families[family], 0, whole, purpose)
 
     def _list(self) -> list[tuple[int, bytes]]:
         """Returns each datapath's device index, and the kernel's description of it."""

@@ -151,10 +151,10 @@ class Fabric:
 
     def devices(self) -> dict[str, cables.Device]:
         """Returns every cable end of the network, as the kernel has it now."""
-        found: dict[str, cables.Device] = {}
+        ends: dict[str, cables.Device] = {}
         for sock in self.asked(self.LINKS):
-            found.update(self.devices_in(sock))
-        return found
+            ends.update(self.devices_in(sock))
+        return ends
 
     def asked(self, listing: Listing) -> Sequence[NetlinkSocket]:
         """Returns all sockets, after requests for the messages that will be read next from each."""
@@ -199,12 +199,12 @@ class Fabric:
         self.asked(QDISCS)
         for node in ("", *self._sockets):
             queues[node] = self._queue_settings(self.socket_of(node))
-        found: dict[str, dict[str, int | str]] = {}
+        settings: dict[str, dict[str, int | str]] = {}
         for port in self.graph.ports():
             device = ends[port.ifname]
             queue = queues[port.node if port.node in self._sockets else ""][device.ifindex]
-            found[port.ifname] = {"rate_bps": device.rate_bps, "delay_ns": device.delay_ns, **asdict(queue)}
-        return found
+            settings[port.ifname] = {"rate_bps": device.rate_bps, "delay_ns": device.delay_ns, **asdict(queue)}
+        return settings
 
     def marks(self) -> dict[str, int]:
         """Returns the packets that each port has marked, by its name."""
@@ -227,8 +227,8 @@ class Fabric:
 
     def queue_times(self) -> dict[str, tuple[int, list[int]]]:
         """Returns by port the counts of `count_queues()` (tc.queue_times), once that time is over."""
-        found = tc.queue_times(self._root) if self._counting else {}
-        return {self._counting[ifindex]: times for ifindex, times in found.items() if ifindex in self._counting}
+        by_ifindex = tc.queue_times(self._root) if self._counting else {}
+        return {self._counting[ifindex]: times for ifindex, times in by_ifindex.items() if ifindex in self._counting}
 
     def impair(self, seed: int, from_ns: int, lossy: Collection[str] = ()) -> None:
         """Impairs the links that are not perfect from that time of CLOCK_MONOTONIC on. Each direction has a seed of its own.
@@ -243,9 +243,9 @@ class Fabric:
         ]
         for cable in impaired:
             for port in (cable.a, cable.b):
-                index, own = self.ifindexes[port.ifname], cables.seed_of(seed, port.ifname)
+                index, cable_seed = self.ifindexes[port.ifname], cables.seed_of(seed, port.ifname)
                 sent = cable.sent_by(port.ifname).impairment
-                request = cables.impair(index, port.ifname, sent, own, from_ns)
+                request = cables.impair(index, port.ifname, sent, cable_seed, from_ns)
                 self.socket_of(port.node).batch([request])
         ends = self.devices() if impaired else {}
         for cable in impaired:
@@ -254,8 +254,8 @@ class Fabric:
     def change(self, changes: Mapping[str, Mapping[str, int]]) -> None:
         """Changes cables, each in the direction from a port: quantities of topologies/changes.py by the port's name."""
         for name, values in changes.items():
-            given = {cables.ARGUMENTS[quantity]: value for quantity, value in values.items()}
-            self.socket_of(self.graph.port(name).node).batch([cables.change(self.ifindexes[name], name, **given)])
+            arguments = {cables.ARGUMENTS[quantity]: value for quantity, value in values.items()}
+            self.socket_of(self.graph.port(name).node).batch([cables.change(self.ifindexes[name], name, **arguments)])
 
     def restore(self, of_cables: Collection[str], of_queues: Collection[str]) -> None:
         """Undoes the events' changes at these ports: rate, delay and cut of cables, and queues. For losses, see `impair`."""
@@ -274,7 +274,7 @@ class Fabric:
 
         `ends`: the result of `devices()`. SNMP counters are summed over the hosts.
         """
-        found = {
+        losses = {
             "softnet": self._dropped_by_softnet() - self._softnet_drops,
             "cable": sum(device.lost_packets for device in ends.values()),
             "datapath": self._ovs.misses()[1],
@@ -285,8 +285,8 @@ class Fabric:
             for text in texts:
                 counters |= _counters(text)
             for name in LOSS_COUNTERS:
-                found[name] = found.get(name, 0) + counters.get(name, 0)
-        return {name: count for name, count in found.items() if count}
+                losses[name] = losses.get(name, 0) + counters.get(name, 0)
+        return {name: count for name, count in losses.items() if count}
 
     def _dropped_by_softnet(self) -> int:
         """Returns the packets that the kernel's input queues refused since boot, on all CPUs."""
@@ -358,14 +358,14 @@ class Fabric:
 
     def keep_neighbours(self, names: Iterable[str]) -> None:
         """Lets hosts, at which commands will run, have their neighbours again when a command has set a device down and up."""
-        kept: dict[str, dict[int, neighbours.Requests]] = {}
+        requests: dict[str, dict[int, neighbours.Requests]] = {}
         for name in names:
             host = self.graph.host(name)
             indexes = {self.ifindexes[port.ifname]: plane for plane, port in enumerate(self.graph.ports_of(name))}
-            kept[netns_path(name)] = {
+            requests[netns_path(name)] = {
                 ifindex: partial(self._neighbours, host, plane, ifindex) for ifindex, plane in indexes.items()
             }
-        neighbours.keep(kept)
+        neighbours.keep(requests)
 
     def _neighbours(self, host: Host, plane: int, ifindex: int) -> list[NetlinkRequest]:
         others = [other.nics[plane] for other in self._others(host) if plane < len(other.nics)]
@@ -388,7 +388,7 @@ class Fabric:
         }
         for group in self._groups:
             ports[group.switch][group.ifname] = group.number
-        return [Bridge(name, f"{number:016x}", mine) for number, (name, mine) in enumerate(ports.items(), 1)]
+        return [Bridge(name, f"{number:016x}", bridge_ports) for number, (name, bridge_ports) in enumerate(ports.items(), 1)]
 
     def _configure_switch_ports(self) -> None:
         requests = []
@@ -449,9 +449,9 @@ def _add_neighbour(ifindex: int, other: Nic) -> NetlinkRequest:
 def _counters(text: str) -> dict[str, int]:
     """Reads the text of /proc/net/netstat or snmp, which are pairs of lines with names and values, into 'Prefix.Name'."""
     lines = text.splitlines()
-    found = {}
+    counters = {}
     for names, values in zip(lines[::2], lines[1::2], strict=True):
         prefix = names.split(":")[0]
         for name, value in zip(names.split()[1:], values.split()[1:], strict=True):
-            found[f"{prefix}.{name}"] = int(value)
-    return found
+            counters[f"{prefix}.{name}"] = int(value)
+    return counters

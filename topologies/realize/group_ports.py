@@ -35,8 +35,8 @@ def create(group: Group, ifindex_of: Mapping[str, int]) -> NetlinkRequest:
     )
     body = IFINFOMSG.pack(0, 0, 0, cables.IFF_UP, cables.IFF_UP) + attr_text(cables.IFLA_IFNAME, group.ifname)
     body += nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, KIND), data)
-    what = f"create group port {group.ifname} of {len(members)} ports"
-    return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
+    purpose = f"create group port {group.ifname} of {len(members)} ports"
+    return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, purpose)
 
 
 def check(sock: NetlinkSocket, groups: Iterable[Group], ifindex_of: Mapping[str, int]) -> None:
@@ -44,15 +44,15 @@ def check(sock: NetlinkSocket, groups: Iterable[Group], ifindex_of: Mapping[str,
     data_of = {described.ifname: described.data for described in cables.all_of_kind(sock, KIND)}
     for group in groups:
         members = [ifindex_of[f"{group.switch}-eth{number}"] for number in group.members]
-        wanted = {IFLA_LAB_GROUP_SEED: struct.pack("=Q", group.seed), IFLA_LAB_GROUP_MEMBERS: _pack(members)}
-        if {attr: data_of.get(group.ifname, {}).get(attr) for attr in wanted} != wanted:
+        requested = {IFLA_LAB_GROUP_SEED: struct.pack("=Q", group.seed), IFLA_LAB_GROUP_MEMBERS: _pack(members)}
+        if {attr: data_of.get(group.ifname, {}).get(attr) for attr in requested} != requested:
             raise FabricError(f"group port {group.ifname}: the kernel has other members or another seed than {group}")
 
 
 def dropped(sock: NetlinkSocket) -> int:
     """Returns the frames that group ports have dropped, because the chosen port was down."""
     stats = (cables.STATS64.unpack_from(described.link[cables.IFLA_STATS64]) for described in cables.all_of_kind(sock, KIND))
-    return sum(each[TX_DROPPED] for each in stats)
+    return sum(counters[TX_DROPPED] for counters in stats)
 
 
 def _pack(ifindexes: list[int]) -> bytes:

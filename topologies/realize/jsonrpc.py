@@ -54,8 +54,8 @@ def _receive(sock: socket.socket) -> dict[str, Any] | None:
         text += data
         if text.rstrip().endswith(b"}"):
             try:
-                found: dict[str, Any] = json.loads(text)
-                return found
+                message: dict[str, Any] = json.loads(text)
+                return message
             except ValueError:  # more is to come
                 continue
     return None

@@ -83,16 +83,16 @@ def make(fabric: Fabric, caps: bool = False, ring_classes: int = 0) -> None:
     With `caps`, the NIC gives the segments of the host's TCP their departure times, and the fq of the wire holds them until then
     as the ring's does. While a port is paused in one of `ring_classes`, a bit each, its ring stands still.
     """
-    for host, nics in groupby(devices(fabric.graph), lambda each: each.host):
-        sock, made = fabric.socket_of(host), list(nics)
-        sock.batch([_pair(each, fabric.graph.mtu_bytes) for each in made])
+    for host, nics in groupby(devices(fabric.graph), lambda nic: nic.host):
+        sock, host_nics = fabric.socket_of(host), list(nics)
+        sock.batch([_pair(nic, fabric.graph.mtu_bytes) for nic in host_nics])
         numbers = _numbers(sock)
-        queues = [name for each in made for name in ((each.ring, each.wire) if caps else (each.ring,))]
+        queues = [name for nic in host_nics for name in ((nic.ring, nic.wire) if caps else (nic.ring,))]
         sock.batch([_fq(numbers[name], f"{host}: {name}") for name in queues])
-        sock.batch([cables.set_up(numbers[name], name) for each in made for name in (each.ring, each.tail)])
+        sock.batch([cables.set_up(numbers[name], name) for nic in host_nics for name in (nic.ring, nic.tail)])
         if ring_classes:
-            sock.batch([cables.stop_ring(numbers[each.wire], each.wire, numbers[each.ring], ring_classes) for each in made])
-        cables.settle(sock, [numbers[name] for each in made for name in (each.ring, each.tail)])
+            sock.batch([cables.stop_ring(numbers[nic.wire], nic.wire, numbers[nic.ring], ring_classes) for nic in host_nics])
+        cables.settle(sock, [numbers[name] for nic in host_nics for name in (nic.ring, nic.tail)])
         _check(sock, {numbers[name]: f"{host}: {name}" for name in queues})
 
 
@@ -102,16 +102,16 @@ def _pair(nic: NicDevices, mtu_bytes: int) -> NetlinkRequest:
     peer = attribute(VETH_INFO_PEER | NLA_F_NESTED, ends + attr_text(cables.IFLA_IFNAME, nic.tail) + mtu)
     info = nested(cables.IFLA_LINKINFO, attr_text(cables.IFLA_INFO_KIND, "veth"), nested(cables.IFLA_INFO_DATA, peer))
     body = ends + attr_text(cables.IFLA_IFNAME, nic.ring) + mtu + info
-    what = f"{nic.host}: create the pair {nic.ring}, {nic.tail} of a NIC (the kernel needs CONFIG_VETH)"
-    return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, what)
+    purpose = f"{nic.host}: create the pair {nic.ring}, {nic.tail} of a NIC (the kernel needs CONFIG_VETH)"
+    return NetlinkRequest(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body, purpose)
 
 
 def _numbers(sock: NetlinkSocket) -> dict[str, int]:
-    found = {}
+    ifindexes = {}
     for payload in sock.listed(LINKS):
         name = attributes(payload[IFINFOMSG.size :])[cables.IFLA_IFNAME]
-        found[name.rstrip(b"\0").decode()] = IFINFOMSG.unpack_from(payload)[2]
-    return found
+        ifindexes[name.rstrip(b"\0").decode()] = IFINFOMSG.unpack_from(payload)[2]
+    return ifindexes
 
 
 def _fq(ifindex: int, name: str) -> NetlinkRequest:
@@ -125,17 +125,17 @@ def _fq(ifindex: int, name: str) -> NetlinkRequest:
 
 def _check(sock: NetlinkSocket, rings: dict[int, str]) -> None:
     """Raises FabricError unless each ring has the fq that was requested."""
-    found = {}
+    roots = {}
     for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
         if parent == tc.TC_H_ROOT:
-            found[ifindex] = attributes(payload[TCMSG.size :])
+            roots[ifindex] = attributes(payload[TCMSG.size :])
     for ifindex, name in rings.items():
-        kind = found.get(ifindex, {}).get(tc.TCA_KIND, b"none").rstrip(b"\0").decode()
+        kind = roots.get(ifindex, {}).get(tc.TCA_KIND, b"none").rstrip(b"\0").decode()
         if kind != "fq":
             raise FabricError(f"{name}: asked for queue fq, read back {kind}")
-        options = attributes(found[ifindex][tc.TCA_OPTIONS])
-        for attr, asked in FQ.items():
+        options = attributes(roots[ifindex][tc.TCA_OPTIONS])
+        for attr, requested in FQ.items():
             read = struct.unpack_from("=I", options[attr])[0]
-            if read != asked:
-                raise FabricError(f"{name}: asked fq for {asked} as attribute {attr}, read back {read}")
+            if read != requested:
+                raise FabricError(f"{name}: asked fq for {requested} as attribute {attr}, read back {read}")

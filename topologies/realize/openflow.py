@@ -51,8 +51,8 @@ def add_flows(paths: Mapping[Path, Sequence[str]], deadline_s: float) -> None:
                 try:
                     stage(bundle, flows)
                 except OSError as error:
-                    what = f"{bundle.path}: install {len(flows)} rules: {error.strerror or error}"
-                    raise FabricError(f"{what}; the switch did not answer") from error
+                    fault = f"{bundle.path}: install {len(flows)} rules: {error.strerror or error}"
+                    raise FabricError(f"{fault}; the switch did not answer") from error
 
 
 class _Bundle:
@@ -96,8 +96,8 @@ def _messages(sock: socket.socket, path: Path) -> Iterator[tuple[int, bytes]]:
             _, kind, _, transaction = HEADER.unpack_from(data)
             body, data = data[HEADER.size : length], data[length:]
             if kind == ERROR:
-                what, code = struct.unpack_from("!HH", body)
-                raise FabricError(f"{path}: the switch refused a rule: OpenFlow error {what}, code {code} (ovs-fields(7))")
+                error_type, code = struct.unpack_from("!HH", body)
+                raise FabricError(f"{path}: the switch refused a rule: OpenFlow error {error_type}, code {code} (ovs-fields(7))")
             if kind == ECHO_REQUEST:
                 sock.sendall(HEADER.pack(VERSION, ECHO_REPLY, HEADER.size + len(body), transaction) + body)
             else:
@@ -171,16 +171,16 @@ def _field(number: int, value: bytes, mask: bytes = b"") -> bytes:
 
 
 def _instructions(actions: str) -> bytes:
-    found = b""
+    instructions = b""
     for action in actions.split(","):
         name, _, value = action.partition(":")
         if name == "output":
             output = struct.pack("!HHIHxxxxxx", 0, 16, int(value), 0)  # (7.2.5)
-            found += struct.pack("!HHxxxx", APPLY_ACTIONS, 8 + len(output)) + output
+            instructions += struct.pack("!HHxxxx", APPLY_ACTIONS, 8 + len(output)) + output
         elif name == "write_metadata":
-            found += struct.pack("!HHxxxxQQ", WRITE_METADATA, 24, int(value, 0), ALL_64)
+            instructions += struct.pack("!HHxxxxQQ", WRITE_METADATA, 24, int(value, 0), ALL_64)
         elif name == "goto_table":
-            found += struct.pack("!HHBxxx", GOTO_TABLE, 8, int(value))
+            instructions += struct.pack("!HHBxxx", GOTO_TABLE, 8, int(value))
         else:
             raise ValueError(f"unknown action {name}")
-    return found
+    return instructions

@@ -121,10 +121,10 @@ class OpenVSwitchDaemons:
 
     def misses(self) -> tuple[int, int]:
         """Returns the packets since the start that found no flow in the datapath, and those that were lost for that reason."""
-        found = re.search(r"lookups: hit:\d+ missed:(\d+) lost:(\d+)", self._switchd("dpctl/show"))
-        if found is None:
+        match = re.search(r"lookups: hit:\d+ missed:(\d+) lost:(\d+)", self._switchd("dpctl/show"))
+        if match is None:
             raise FabricError("dpctl/show: no line 'lookups: hit:... missed:... lost:...' in its output")
-        return int(found[1]), int(found[2])
+        return int(match[1]), int(match[2])
 
     def freeze(self) -> None:
         """Stops both daemons (SIGSTOP)."""

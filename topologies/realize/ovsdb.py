@@ -72,27 +72,27 @@ class Database:
 
     def _check(self, bridges: Sequence[Bridge]) -> None:
         """Raises FabricError unless each port has the number that was asked for."""
-        found = {row["name"]: row for row in self._select("Interface", ["name", "ofport", "error"])}
+        interfaces = {row["name"]: row for row in self._select("Interface", ["name", "ofport", "error"])}
         for bridge in bridges:
             for port, number in bridge.ports.items():
-                row = found.get(port, {})
+                row = interfaces.get(port, {})
                 if row.get("ofport") != number:
                     why = row.get("error") or f"it has the number {row.get('ofport')}"
                     raise FabricError(f"{bridge.name}: add port {port} as number {number}: {why}")
 
     def _select(self, table: str, columns: list[str]) -> list[dict[str, Any]]:
         """Returns these columns of all rows of a table."""
-        found = self._transact({"op": "select", "table": table, "where": [], "columns": columns})
-        rows: list[dict[str, Any]] = found[0]["rows"]
+        results = self._transact({"op": "select", "table": table, "where": [], "columns": columns})
+        rows: list[dict[str, Any]] = results[0]["rows"]
         return rows
 
     def _transact(self, *operations: dict[str, Any]) -> list[dict[str, Any]]:
         """Runs a transaction and returns the results of its operations."""
-        found: list[dict[str, Any]] = jsonrpc.call(self._socket, "transact", [DATABASE, *operations], self._deadline_s)
-        for result in found:
+        results: list[dict[str, Any]] = jsonrpc.call(self._socket, "transact", [DATABASE, *operations], self._deadline_s)
+        for result in results:
             if result and result.get("error"):
                 raise FabricError(f"{self._socket}: {result['error']}: {result.get('details', 'no details')}")
-        return found
+        return results
 
 
 def _map(values: Mapping[str, str]) -> list[Any]:
@@ -107,14 +107,14 @@ def _name(kind: str, *numbers: int) -> str:
 
 def _inserts(bridge: Bridge, number: int) -> list[dict[str, Any]]:
     """Returns the operations that add a bridge's rows. Like ovs-vsctl they add a port for the bridge itself."""
-    found: list[dict[str, Any]] = []
+    operations: list[dict[str, Any]] = []
     ports: list[tuple[str, dict[str, Any]]] = [(bridge.name, {"type": "internal"})]
     ports += [(name, {"ofport_request": ofport}) for name, ofport in bridge.ports.items()]
     for index, (name, settings) in enumerate(ports):
         interface, port = _name("interface", number, index), _name("port", number, index)
-        found.append({"op": "insert", "table": "Interface", "uuid-name": interface, "row": {"name": name, **settings}})
+        operations.append({"op": "insert", "table": "Interface", "uuid-name": interface, "row": {"name": name, **settings}})
         row = {"name": name, "interfaces": ["named-uuid", interface]}
-        found.append({"op": "insert", "table": "Port", "uuid-name": port, "row": row})
+        operations.append({"op": "insert", "table": "Port", "uuid-name": port, "row": row})
     config = {"datapath-id": bridge.datapath_id, "disable-in-band": "true", "dp-desc": bridge.name}
     bridge_row: dict[str, Any] = {
         "name": bridge.name,
@@ -122,4 +122,4 @@ def _inserts(bridge: Bridge, number: int) -> list[dict[str, Any]]:
         "other_config": _map(config),
         "ports": ["set", [["named-uuid", _name("port", number, index)] for index in range(len(ports))]],
     }
-    return [*found, {"op": "insert", "table": "Bridge", "uuid-name": _name("bridge", number), "row": bridge_row}]
+    return [*operations, {"op": "insert", "table": "Bridge", "uuid-name": _name("bridge", number), "row": bridge_row}]

@@ -106,8 +106,8 @@ class QdiscFabric(Fabric):
 
     def devices_in(self, sock: NetlinkSocket) -> dict[str, Device]:
         """Returns the veth ends that are ports, with the packets that their wires hold and lost."""
-        found = veths(sock)
-        ports = {name: link for name, link in found.items() if name in self._cable_of}
+        veth_ends = veths(sock)
+        ports = {name: link for name, link in veth_ends.items() if name in self._cable_of}
         if self._wires is None or not ports:
             return {name: _device(link, self._cable_of[name]) for name, link in ports.items()}
         wires = {link.ifname: link for link in veths(self._wires).values()}
@@ -146,10 +146,10 @@ class QdiscFabric(Fabric):
 
     def _connect_wires(self, sock: NetlinkSocket) -> None:
         """Forwards frames that come in at one end of a wire to the other end, through a netem."""
-        found = veths(sock)
+        veth_ends = veths(sock)
         requests = []
         for cable in self.graph.cables:
-            a, b = (found[self._wire_of[port.ifname]] for port in (cable.a, cable.b))
+            a, b = (veth_ends[self._wire_of[port.ifname]] for port in (cable.a, cable.b))
             for near, far in ((a, b), (b, a)):
                 requests += [
                     shapers.set_netem(far.ifindex, cable.rate_bps, cable.delay_ns, far.ifname),

@@ -223,14 +223,14 @@ class NetlinkSocket:
     def _begin(self, group: Sequence[NetlinkRequest], answers: int, answer_bytes: int) -> None:
         self._asked.append(Batch(group, self._seq + 1))
         last = len(group) - 1
-        packed = (self._pack(each, NLM_F_ACK if at == last else 0) for at, each in enumerate(group))
+        packed = (self._pack(request, NLM_F_ACK if at == last else 0) for at, request in enumerate(group))
         self._socket.send(b"".join(packed), answers, answer_bytes)
 
-    def _hear(self, asked: Listing | Batch) -> None:
-        if isinstance(asked, Listing):
-            self._heard(asked)
+    def _hear(self, pending: Listing | Batch) -> None:
+        if isinstance(pending, Listing):
+            self._heard(pending)
             return
-        requests, first = asked
+        requests, first = pending
         last, done = first + len(requests) - 1, False
         while not done:
             for kind, _flags, seq, payload in self._receive():
@@ -267,19 +267,19 @@ class NetlinkSocket:
 
     def _heard(self, listing: Listing) -> list[bytes]:
         request = listing.request()
-        found: list[bytes] = []
+        payloads: list[bytes] = []
         self._datagrams[listing] = 0
         while True:
             self._datagrams[listing] += 1
             for answer, answer_flags, _seq, payload in self._receive():
                 if answer == NLMSG_ERROR:
                     _check(request, payload)
-                    return found
+                    return payloads
                 if answer == NLMSG_DONE:
-                    return found
-                found.append(payload)
+                    return payloads
+                payloads.append(payload)
                 if not answer_flags & NLM_F_MULTI:
-                    return found
+                    return payloads
 
     def _pack(self, request: NetlinkRequest, flags: int) -> bytes:
         self._seq += 1

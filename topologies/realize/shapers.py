@@ -63,8 +63,8 @@ def set_netem(ifindex: int, rate_bps: int, delay_ns: int, name: str) -> NetlinkR
         + attribute(TCA_NETEM_RATE, NETEM_RATE.pack(min(rate, LARGEST_U32), 0, 0, 0)),
     )
     body = TCMSG.pack(0, ifindex, TBF_HANDLE, TC_H_ROOT, 0) + attr_text(TCA_KIND, "netem") + options
-    what = f"{name}: delay by {delay_ns} ns at {rate_bps} bit/s by netem"
-    return NetlinkRequest(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, what)
+    purpose = f"{name}: delay by {delay_ns} ns at {rate_bps} bit/s by netem"
+    return NetlinkRequest(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, purpose)
 
 
 def redirect(ifindex: int, to_ifindex: int, name: str) -> list[NetlinkRequest]:
@@ -99,13 +99,13 @@ def check_rates(sock: NetlinkSocket, rates_bps: dict[int, tuple[str, int]]) -> N
 
     `rates_bps` holds the port's name and its rate by ifindex.
     """
-    found = {}
+    roots = {}
     for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
         if parent == TC_H_ROOT:
-            found[ifindex] = attributes(payload[TCMSG.size :])
-    for ifindex, (name, asked) in rates_bps.items():
-        root = found.get(ifindex, {})
+            roots[ifindex] = attributes(payload[TCMSG.size :])
+    for ifindex, (name, rate_bps) in rates_bps.items():
+        root = roots.get(ifindex, {})
         read = tbf_rate_bps(attributes(root[TCA_OPTIONS])) if root.get(TCA_KIND, b"").rstrip(b"\0") == b"tbf" else 0
-        if read != asked // 8 * 8:
-            raise FabricError(f"{name}: asked for {asked} bit/s, read back {read}")
+        if read != rate_bps // 8 * 8:
+            raise FabricError(f"{name}: asked for {rate_bps} bit/s, read back {read}")

@@ -147,21 +147,21 @@ class Here:
             yield fds
 
     def write_sysctls(self, values: Mapping[str, str], namespaces: Sequence[str | None] = (None,)) -> None:
-        given = {name: value for name, value in values.items() if not is_for_absent_ipv6(name, there=Path(IPV6).exists())}
+        settings = {name: value for name, value in values.items() if not is_for_absent_ipv6(name, there=Path(IPV6).exists())}
         for netns in namespaces:
             with entered(netns):
-                for name, value in given.items():
+                for name, value in settings.items():
                     try:
                         Path("/proc/sys", name).write_text(value)
                     except OSError as error:
                         raise refused_sysctl(name, value, error.errno or errno.EIO) from error
 
     def read(self, paths: Sequence[str], namespaces: Sequence[str | None]) -> list[list[str]]:
-        found = []
+        texts = []
         for netns in namespaces:
             with entered(netns):
-                found.append([Path(path).read_text() for path in paths])
-        return found
+                texts.append([Path(path).read_text() for path in paths])
+        return texts
 
     def connect_once(self, netns: str) -> None:
         with entered(netns), socket.create_server((LOCAL, 0)) as server:

@@ -87,10 +87,10 @@ def set_queue(ifindex: int, queue: Queue, name: str, parent: int = TC_H_ROOT, ha
     """Returns the request that replaces the device's root qdisc (or the qdisc of the class `parent`) by `queue`."""
     kind, options = _options(queue)
     body = TCMSG.pack(0, ifindex, handle, parent, 0) + attr_text(TCA_KIND, kind) + options
-    own = " with marking red-instant, which the lab's kernel alone knows" if queue.marking.kind == "red-instant" else ""
-    own = ", which comes with the cable" if kind == "port" else own
+    note = " with marking red-instant, which the lab's kernel alone knows" if queue.marking.kind == "red-instant" else ""
+    note = ", which comes with the cable" if kind == "port" else note
     return NetlinkRequest(
-        RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: set queue {kind} of {queue.limit_bytes} bytes{own}"
+        RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, body, f"{name}: set queue {kind} of {queue.limit_bytes} bytes{note}"
     )
 
 
@@ -99,15 +99,15 @@ def check_queues(sock: NetlinkSocket, queues: dict[int, tuple[str, Queue]], pare
 
     `queues` holds by ifindex the port's name and queue, which is the root or the qdisc of the class `parent`.
     """
-    found: dict[int, bytes] = {}
+    by_ifindex: dict[int, bytes] = {}
     for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, its_parent, _info = TCMSG.unpack_from(payload)
         if its_parent == parent:
-            found[ifindex] = payload[TCMSG.size :]
+            by_ifindex[ifindex] = payload[TCMSG.size :]
     for ifindex, (name, queue) in queues.items():
-        if ifindex not in found:
+        if ifindex not in by_ifindex:
             raise FabricError(f"{name}: asked for queue {queue.kind}, read back none")
-        _check_queue(name, queue, attributes(found[ifindex]))
+        _check_queue(name, queue, attributes(by_ifindex[ifindex]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +122,16 @@ class QueueSettings:
 
 def queue_settings(sock: NetlinkSocket, parent: int = TC_H_ROOT) -> dict[int, QueueSettings]:
     """Returns the root qdisc (or the qdisc of the class `parent`) of every device in the socket's namespace, by ifindex."""
-    found = {}
+    settings = {}
     for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, its_parent, _info = TCMSG.unpack_from(payload)
         if its_parent == parent:
-            found[ifindex] = _settings(attributes(payload[TCMSG.size :]))
-    return found
+            settings[ifindex] = _settings(attributes(payload[TCMSG.size :]))
+    return settings
 
 
-def _settings(found: dict[int, bytes]) -> QueueSettings:
-    kind, options = found[TCA_KIND].rstrip(b"\0").decode(), found.get(TCA_OPTIONS, b"")
+def _settings(qdisc: dict[int, bytes]) -> QueueSettings:
+    kind, options = qdisc[TCA_KIND].rstrip(b"\0").decode(), qdisc.get(TCA_OPTIONS, b"")
     if kind == "tbf":
         return QueueSettings(kind, TBF_PARMS.unpack_from(attributes(options)[TCA_TBF_PARMS])[7], None)
     if kind == "bfifo":
@@ -161,7 +161,7 @@ class QueueCounters:
 
 def queue_counters(sock: NetlinkSocket) -> dict[int, QueueCounters]:
     """Returns the counters of the root qdisc of every device in the socket's namespace, by ifindex."""
-    found = {}
+    counters = {}
     for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
         stats = attributes(attributes(payload[TCMSG.size :]).get(TCA_STATS2, b""))
@@ -170,19 +170,19 @@ def queue_counters(sock: NetlinkSocket) -> dict[int, QueueCounters]:
             if TCA_STATS_PKT64 in stats:
                 tx_packets = int.from_bytes(stats[TCA_STATS_PKT64], "little")
             qlen, backlog, drops, _requeues, _overlimits = STATS_QUEUE.unpack_from(stats[TCA_STATS_QUEUE])
-            found[ifindex] = QueueCounters(tx_bytes, tx_packets, backlog, qlen, drops)
-    return found
+            counters[ifindex] = QueueCounters(tx_bytes, tx_packets, backlog, qlen, drops)
+    return counters
 
 
 def marks(sock: NetlinkSocket) -> dict[int, int]:
     """Returns the packets that the qdiscs of every device in the socket's namespace have marked, by ifindex."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for payload in sock.listed(QDISCS):
         _family, ifindex, *_ = TCMSG.unpack_from(payload)
         qdisc = attributes(payload[TCMSG.size :])
-        own = attributes(qdisc.get(TCA_STATS2, b"")).get(TCA_STATS_APP, b"")
-        found[ifindex] = found.get(ifindex, 0) + marks_of(qdisc[TCA_KIND], own)
-    return found
+        statistics = attributes(qdisc.get(TCA_STATS2, b"")).get(TCA_STATS_APP, b"")
+        counts[ifindex] = counts.get(ifindex, 0) + marks_of(qdisc[TCA_KIND], statistics)
+    return counts
 
 
 def marks_of(kind: bytes, statistics: bytes) -> int:
@@ -192,7 +192,7 @@ def marks_of(kind: bytes, statistics: bytes) -> int:
     if kind == b"cake\0":
         tins = attributes(attributes(statistics)[TCA_CAKE_STATS_TIN_STATS]).values()
         marked = [attributes(tin)[TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS] for tin in tins]
-        return sum(int.from_bytes(each, "little") for each in marked)
+        return sum(int.from_bytes(count, "little") for count in marked)
     return sum(int.from_bytes(statistics[at : at + 4], "little") for at in MARKS_IN.get(kind.rstrip(b"\0").decode(), ()))
 
 
@@ -257,13 +257,13 @@ def _options(queue: Queue) -> tuple[str, bytes]:
 def _with_settings(settings: tuple[Setting, ...]) -> bytes:
     """Returns the options of one of Linux' qdiscs: attributes, or a structure of numbers of 32 bits."""
     if settings[0].attribute == 0:
-        return attribute(TCA_OPTIONS, b"".join(each.value.to_bytes(4, "little") for each in settings))
-    return nested(TCA_OPTIONS, *(attribute(each.attribute, each.value.to_bytes(each.width_bytes, "little")) for each in settings))
+        return attribute(TCA_OPTIONS, b"".join(field.value.to_bytes(4, "little") for field in settings))
+    return nested(TCA_OPTIONS, *(attribute(attr.attribute, attr.value.to_bytes(attr.width_bytes, "little")) for attr in settings))
 
 
-def _read(options: bytes, kind: int, place: int) -> int:
-    """Returns a number of a qdisc's options: an attribute, or the one at `place` of a structure."""
-    return int.from_bytes(attributes(options).get(kind, b"") if kind else options[4 * place : 4 * place + 4], "little")
+def _read(options: bytes, kind: int, index: int) -> int:
+    """Returns a number of a qdisc's options: an attribute, or the one at `index` of a structure."""
+    return int.from_bytes(attributes(options).get(kind, b"") if kind else options[4 * index : 4 * index + 4], "little")
 
 
 def port_options(queue: Queue) -> list[bytes]:
@@ -276,7 +276,7 @@ def port_options(queue: Queue) -> list[bytes]:
     if not queue.classes:
         marks = attribute(TCA_PORT_MARKING, port_marking(queue.marking))
         return [attr_u32(TCA_PORT_LIMIT, queue.limit_bytes), marks, *options]
-    classes = [_class(number, each) for number, each in enumerate(queue.classes)]
+    classes = [_class(number, queue_class) for number, queue_class in enumerate(queue.classes)]
     return [*classes, attribute(TCA_PORT_DSCP, class_of_dscp(queue)), *options]
 
 
@@ -285,22 +285,22 @@ def class_of_dscp(queue: Queue) -> bytes:
     return bytes(map(queue.class_of, range(DSCPS)))
 
 
-def _class(number: int, each: QueueClass) -> bytes:
+def _class(number: int, queue_class: QueueClass) -> bytes:
     return nested(
         TCA_PORT_CLASS,
         attr_u32(CLASS_NUMBER, number),
-        attribute(CLASS_MARKING, port_marking(each.marking)),
-        *(attr_u32(kind, value) for kind, value in _class_values(each).items()),
+        attribute(CLASS_MARKING, port_marking(queue_class.marking)),
+        *(attr_u32(kind, value) for kind, value in _class_values(queue_class).items()),
     )
 
 
-def _class_values(each: QueueClass) -> dict[int, int]:
+def _class_values(queue_class: QueueClass) -> dict[int, int]:
     return {
-        CLASS_LIMIT: LARGEST_U32 if each.lossless else each.limit_bytes,
-        CLASS_QUANTUM: each.quantum_bytes,
-        CLASS_RESERVE: each.reserve_bytes,
-        CLASS_ALPHA: each.alpha_2_16,
-        CLASS_LOSSLESS: int(each.lossless),
+        CLASS_LIMIT: LARGEST_U32 if queue_class.lossless else queue_class.limit_bytes,
+        CLASS_QUANTUM: queue_class.quantum_bytes,
+        CLASS_RESERVE: queue_class.reserve_bytes,
+        CLASS_ALPHA: queue_class.alpha_2_16,
+        CLASS_LOSSLESS: int(queue_class.lossless),
     }
 
 
@@ -335,7 +335,7 @@ def queue_times(sock: NetlinkSocket) -> dict[int, tuple[int, list[int]]]:
     It is the first bucket that is not empty (results/metrics/queue_times.py), and the time in ns in it and in the following
     buckets.
     """
-    found = {}
+    times = {}
     for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
         qdisc = attributes(payload[TCMSG.size :])
@@ -343,8 +343,8 @@ def queue_times(sock: NetlinkSocket) -> dict[int, tuple[int, list[int]]]:
             counted = attributes(qdisc[TCA_OPTIONS]).get(TCA_PORT_HISTOGRAM_NS)
             if counted is not None:
                 first, count = PORT_HISTOGRAM.unpack_from(counted)
-                found[ifindex] = first, list(struct.unpack_from(f"={count}Q", counted, PORT_HISTOGRAM.size))
-    return found
+                times[ifindex] = first, list(struct.unpack_from(f"={count}Q", counted, PORT_HISTOGRAM.size))
+    return times
 
 
 def change_port(
@@ -416,14 +416,14 @@ def _red(marking: Marking) -> tuple[RedSettings, int, int]:
     return settings, marking.min_bytes, marking.max_bytes
 
 
-def _check_queue(name: str, queue: Queue, found: dict[int, bytes]) -> None:
-    kind = found.get(TCA_KIND, b"").rstrip(b"\0").decode()
+def _check_queue(name: str, queue: Queue, qdisc: dict[int, bytes]) -> None:
+    kind = qdisc.get(TCA_KIND, b"").rstrip(b"\0").decode()
     if kind != queue.kind:
         raise FabricError(f"{name}: asked for queue {queue.kind}, read back {kind or 'none'}")
-    options = found.get(TCA_OPTIONS, b"")
-    for place, each in enumerate(queue.settings):
-        read = _read(options, each.attribute, place)
-        _check_value(name, each.name, each.value, each.value if 0 <= each.value - read <= each.rounding else read)
+    options = qdisc.get(TCA_OPTIONS, b"")
+    for index, setting in enumerate(queue.settings):
+        read = _read(options, setting.attribute, index)
+        _check_value(name, setting.name, setting.value, setting.value if 0 <= setting.value - read <= setting.rounding else read)
     if kind == "bfifo":
         _check_value(name, "limit", queue.limit_bytes, struct.unpack_from("=I", options)[0])
     elif kind == "tbf":
@@ -437,53 +437,53 @@ def _check_queue(name: str, queue: Queue, found: dict[int, bytes]) -> None:
         _check_red(name, queue, attributes(options))
 
 
-def _check_port(name: str, queue: Queue, found: dict[int, bytes]) -> None:
+def _check_port(name: str, queue: Queue, options: dict[int, bytes]) -> None:
     if not queue.classes:
-        _check_value(name, "limit", queue.limit_bytes, int.from_bytes(found[TCA_PORT_LIMIT], "little"))
-        _check_marking(name, queue.marking, found[TCA_PORT_MARKING])
-    tells = PORT_INT.unpack(found[TCA_PORT_INT]) if TCA_PORT_INT in found else ()
+        _check_value(name, "limit", queue.limit_bytes, int.from_bytes(options[TCA_PORT_LIMIT], "little"))
+        _check_marking(name, queue.marking, options[TCA_PORT_MARKING])
+    tells = PORT_INT.unpack(options[TCA_PORT_INT]) if TCA_PORT_INT in options else ()
     if tells != (astuple(queue.telemetry) if queue.telemetry else ()):
         raise FabricError(f"{name}: asked for telemetry {queue.telemetry}, read back {tells or 'none'}")
-    pool = PORT_POOL.unpack(found[TCA_PORT_POOL])[::2] if TCA_PORT_POOL in found else ()
+    pool = PORT_POOL.unpack(options[TCA_PORT_POOL])[::2] if TCA_PORT_POOL in options else ()
     if pool != (astuple(queue.pool) if queue.pool else ()):
         raise FabricError(f"{name}: asked for {queue.pool}, read back {pool or 'none'}")
-    pause = PORT_PFC.unpack(found[TCA_PORT_PFC]) if TCA_PORT_PFC in found else ()
+    pause = PORT_PFC.unpack(options[TCA_PORT_PFC]) if TCA_PORT_PFC in options else ()
     if pause != (astuple(queue.pause) if queue.pause else ()):
         raise FabricError(f"{name}: asked for {queue.pause}, read back {pause or 'none'}")
 
 
 def _check_classes(name: str, queue: Queue, options: bytes) -> None:
     """Raises FabricError unless the port has these classes. Each has an attribute of the same type."""
-    found = [attributes(payload) for kind, payload in each_attribute(options) if kind == TCA_PORT_CLASS]
-    if len(found) != len(queue.classes):
-        raise FabricError(f"{name}: asked for {len(queue.classes)} classes, read back {len(found)}")
-    for asked, read in zip(queue.classes, found, strict=True):
-        _check_marking(f"{name}, class {asked.name}", asked.marking, read[CLASS_MARKING])
-        for kind, value in _class_values(asked).items():
-            _check_value(f"{name}, class {asked.name}", f"attribute {kind}", value, int.from_bytes(read[kind], "little"))
+    classes = [attributes(payload) for kind, payload in each_attribute(options) if kind == TCA_PORT_CLASS]
+    if len(classes) != len(queue.classes):
+        raise FabricError(f"{name}: asked for {len(queue.classes)} classes, read back {len(classes)}")
+    for queue_class, read in zip(queue.classes, classes, strict=True):
+        _check_marking(f"{name}, class {queue_class.name}", queue_class.marking, read[CLASS_MARKING])
+        for kind, value in _class_values(queue_class).items():
+            _check_value(f"{name}, class {queue_class.name}", f"attribute {kind}", value, int.from_bytes(read[kind], "little"))
     if queue.classes and attributes(options)[TCA_PORT_DSCP] != class_of_dscp(queue):
         raise FabricError(f"{name}: asked for other DSCPs of classes than were read back")
 
 
-def _check_marking(name: str, asked: Marking, found: bytes) -> None:
-    pairs = zip(PORT_MARKING.unpack(port_marking(asked)), PORT_MARKING.unpack(found), strict=True)
-    for what, (wanted, read) in zip(("kmin", "kmax", "pmax of 2^32", "moment of marks"), pairs, strict=True):
-        _check_value(name, what, wanted, read)
+def _check_marking(name: str, marking: Marking, payload: bytes) -> None:
+    pairs = zip(PORT_MARKING.unpack(port_marking(marking)), PORT_MARKING.unpack(payload), strict=True)
+    for quantity, (requested, read) in zip(("kmin", "kmax", "pmax of 2^32", "moment of marks"), pairs, strict=True):
+        _check_value(name, quantity, requested, read)
 
 
-def _check_red(name: str, queue: Queue, found: dict[int, bytes]) -> None:
+def _check_red(name: str, queue: Queue, options: dict[int, bytes]) -> None:
     red, low, high = _red(queue.marking)
-    values = RED_PARMS.unpack_from(found[TCA_RED_PARMS])
-    flags = struct.unpack_from("=I", found[TCA_RED_FLAGS])[0]
-    for what, asked, read in zip(("limit", "min", "max"), (queue.limit_bytes, low, high), values[:3], strict=True):
-        _check_value(name, what, asked, read)
+    values = RED_PARMS.unpack_from(options[TCA_RED_PARMS])
+    flags = struct.unpack_from("=I", options[TCA_RED_FLAGS])[0]
+    for quantity, requested, read in zip(("limit", "min", "max"), (queue.limit_bytes, low, high), values[:3], strict=True):
+        _check_value(name, quantity, requested, read)
     _check_value(name, "flags", red.flags, flags)
-    _check_value(name, "probability of 2^32", red.max_p, struct.unpack_from("=I", found[TCA_RED_MAX_P])[0])
+    _check_value(name, "probability of 2^32", red.max_p, struct.unpack_from("=I", options[TCA_RED_MAX_P])[0])
 
 
-def _check_value(name: str, what: str, asked: int, read: int) -> None:
-    if asked != read:
-        raise FabricError(f"{name}: asked for {what} {asked}, read back {read}")
+def _check_value(name: str, quantity: str, requested: int, read: int) -> None:
+    if requested != read:
+        raise FabricError(f"{name}: asked for {quantity} {requested}, read back {read}")
 
 
 def _ewma_log(min_bytes: int, burst_packets: int, avpkt_bytes: int) -> int:

@@ -95,9 +95,9 @@ def sampled(duration_ms: int, interval_us: int, tcp_interval_ms: int, warmup_ms:
     }
 
 
-def variants(who: Iterable[str], **more: Any) -> tuple[Variant, ...]:
+def variants(contestants: Iterable[str], **more: Any) -> tuple[Variant, ...]:
     """Returns a variant for each contestant."""
-    return tuple(Variant(each, CONTESTANTS[each], COLORS[each], **more) for each in who)
+    return tuple(Variant(contestant, CONTESTANTS[contestant], COLORS[contestant], **more) for contestant in contestants)
 
 
 def flow_list(flows: Iterable[tuple[int, int, int, str]]) -> str:
@@ -129,7 +129,7 @@ def port_reward(rate: Floats, queue_bytes: Floats, worth: Callable[[Floats], Flo
 
 def queue_of(result: Result, port: str) -> Records:
     """Returns the samples of a port's queue, in the order of time."""
-    names = [str(each["name"]) for each in result.ports]
+    names = [str(row["name"]) for row in result.ports]
     return result.records("queues").reshape(-1, len(names))[:, names.index(port)]
 
 

@@ -45,20 +45,20 @@ def traffic(distribution: str, load: float, duration_ms: int, last_start_ms: int
 
 
 def shorter(
-    title: str, source: str, percents: Mapping[tuple[str, Measure], float], who: str, row: Callable[[str], str] = str
+    title: str, source: str, percents: Mapping[tuple[str, Measure], float], contestant: str, row: Callable[[str], str] = str
 ) -> list[Claim]:
     """Returns a claim for each percentage by which a paper's completion times are shorter. `row`: returns a rival's row."""
     words = f"{title}: completion times ({{}}) are shorter than with {{}} (the paper's by {{}} %)"
     return [
-        Claim(words.format(WORDS[measure], rival, percent), source, (below(who, row(rival), measure),))
+        Claim(words.format(WORDS[measure], rival, percent), source, (below(contestant, row(rival), measure),))
         for (rival, measure), percent in percents.items()
     ]
 
 
 def alone_ns(size_bytes: np.ndarray) -> Floats:
     """Returns the time of lone flows between racks: their frames on a server's line, and the base round trip."""
-    found: Floats = wire_bytes(size_bytes) * 8 * 1e9 / LINE_BPS + BASE_NS
-    return found
+    times_ns: Floats = wire_bytes(size_bytes) * 8 * 1e9 / LINE_BPS + BASE_NS
+    return times_ns
 
 
 def mean(values: np.ndarray) -> float:

@@ -53,10 +53,10 @@ def thresholds_kb(setup: str) -> tuple[int, ...]:
 
 
 def _claims(setup: str) -> Iterator[Claim]:
-    for incast, wanted in PAPER_KB.items():
-        words = f"{incast}: the best K is {wanted} kB (ours: within a factor of {NEAR})"
-        who, near = on(incast, setup), (wanted * KB / NEAR, wanted * KB * NEAR)
-        yield Claim(words, SOURCE, (more_than(who, BEST, near[0]), less_than(who, BEST, near[1])), setup_of(setup))
+    for incast, best_kb in PAPER_KB.items():
+        words = f"{incast}: the best K is {best_kb} kB (ours: within a factor of {NEAR})"
+        variant, near = on(incast, setup), (best_kb * KB / NEAR, best_kb * KB * NEAR)
+        yield Claim(words, SOURCE, (more_than(variant, BEST, near[0]), less_than(variant, BEST, near[1])), setup_of(setup))
     higher = above(on("8 x 32", setup), on("15 x 8", setup), BEST)
     yield Claim("Fewer senders with more flows need a higher K", SOURCE, (higher,), setup_of(setup))
 
@@ -79,18 +79,18 @@ def best(evidence: Evidence, incast: str, setup: str = LOSSY) -> dict[int, float
     all_kb = thresholds_kb(setup)
 
     def least(*goodputs: float) -> float:
-        return float(KB * min(each for each, goodput in zip(all_kb, goodputs, strict=True) if goodput >= ENOUGH * max(goodputs)))
+        return float(KB * min(k_kb for k_kb, goodput in zip(all_kb, goodputs, strict=True) if goodput >= ENOUGH * max(goodputs)))
 
-    return of_seeds(least, *(evidence.values(name(incast, each, setup), GOODPUT.name) for each in all_kb))
+    return of_seeds(least, *(evidence.values(name(incast, k_kb, setup), GOODPUT.name) for k_kb in all_kb))
 
 
 def with_best(evidence: Evidence) -> Evidence:
     """Adds the incasts themselves as variants, with their best K."""
-    made = []
+    rows = []
     for setup, incast in product(SETUPS, INCASTS):
         row = Variant(on(incast, setup), {}, COLORS[incast], paper={BEST.name: float(PAPER_KB[incast] * KB)})
-        made.append(row.evidence({BEST.name: best(evidence, incast, setup)}))
-    return with_variants(evidence, made)
+        rows.append(row.evidence({BEST.name: best(evidence, incast, setup)}))
+    return with_variants(evidence, rows)
 
 
 LINES = [

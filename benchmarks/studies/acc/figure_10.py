@@ -38,8 +38,8 @@ PUSH = Measure("push_s", "push (ms)", 1e3, 3)
 PULL = Measure("pull_s", "pull (ms)", 1e3, 3)
 
 
-def name(model: str, who: str) -> str:
-    return f"{model}, {who}"
+def name(model: str, contestant: str) -> str:
+    return f"{model}, {contestant}"
 
 
 def compute_ns(model: str) -> int:

@@ -34,8 +34,8 @@ PAPER_12 = {
 WHOSE = {"mice (mean)": MICE, "mice (99th percentile)": MICE_TAIL, "elephants": ELEPHANTS}
 
 
-def name(load: int, who: str) -> str:
-    return f"{load} %, {who}"
+def name(load: int, contestant: str) -> str:
+    return f"{load} %, {contestant}"
 
 
 VARIANTS = tuple(

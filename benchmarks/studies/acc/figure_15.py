@@ -48,14 +48,14 @@ FILE = "burst-s{seed}.csv"
 
 def flows(seed: int) -> str:
     """Returns the long flows and the flows of each burst, drawn by the seed, as one list."""
-    chance, found = random.Random(f"burst, seed {seed}"), list[tuple[int, int, int, str]]()
+    chance, rows = random.Random(f"burst, seed {seed}"), list[tuple[int, int, int, str]]()
     for sender, _ in product(range(1, LASTING + 1), range(LASTING_EACH)):
         times = f"{chance.uniform(0, 1e-4):.9f},{PERIOD_MS * (BURSTS + 1) / 1e3:g},0"
-        found.append((sender, HOSTS, len(found), times))
+        rows.append((sender, HOSTS, len(rows), times))
     for burst, sender, _ in product(range(1, BURSTS + 1), range(LASTING + 1, HOSTS), range(BURST_EACH)):
         times = f"{burst * PERIOD_MS / 1e3 + chance.uniform(0, SPREAD_S):.9f},0,{BURST_BYTES}"
-        found.append((sender, HOSTS, len(found), times))
-    return common.flow_list(found)
+        rows.append((sender, HOSTS, len(rows), times))
+    return common.flow_list(rows)
 
 
 def _claims(rival: str) -> Iterator[Claim]:
@@ -74,26 +74,26 @@ def windows(queue: np.ndarray) -> Floats:
     backlog: Floats = queue["backlog_bytes"].astype(np.float64)
     bursts_ns = np.arange(1, BURSTS + 1) * PERIOD_MS * MS
     firsts = [int(first) - BEFORE_SAMPLES for first in np.searchsorted(queue["t_ns"], bursts_ns)]
-    found = [backlog[first : first + SAMPLES] for first in firsts if first + SAMPLES <= len(backlog)]
-    return np.stack(found) if found else np.empty((0, SAMPLES))
+    periods = [backlog[first : first + SAMPLES] for first in firsts if first + SAMPLES <= len(backlog)]
+    return np.stack(periods) if periods else np.empty((0, SAMPLES))
 
 
 def measure(result: Result) -> dict[str, float]:
     """Returns the queue of the receiver's port around bursts, and the rate from the first one on."""
     queue = queue_of(result, f"s1-eth{HOSTS}")
-    found = windows(queue)
-    if not len(found):
+    periods = windows(queue)
+    if not len(periods):
         return {}
     sent = queue[queue["t_ns"] >= PERIOD_MS * MS]
     passed_s = float(sent["t_ns"][-1] - sent["t_ns"][0]) / 1e9
     later = BEFORE_SAMPLES + AFTER_MS * 1000 // SAMPLE_US
     burst = [flow for flow in result.records("flows") if flow["size_bytes"] == BURST_BYTES and flow["end_ns"] >= 0]
     return {
-        BEFORE.name: float(found[:, :BEFORE_SAMPLES].mean()),
-        PEAK.name: float(found[:, BEFORE_SAMPLES:].max(axis=1).mean()),
-        AFTER.name: float(found[:, BEFORE_SAMPLES:later].mean()),
-        LATER.name: float(found[:, later:].mean()),
-        LONG.name: float((found[:, BEFORE_SAMPLES:] > LONG_BYTES).sum(axis=1).mean()) * SAMPLE_US / 1e6,
+        BEFORE.name: float(periods[:, :BEFORE_SAMPLES].mean()),
+        PEAK.name: float(periods[:, BEFORE_SAMPLES:].max(axis=1).mean()),
+        AFTER.name: float(periods[:, BEFORE_SAMPLES:later].mean()),
+        LATER.name: float(periods[:, later:].mean()),
+        LONG.name: float((periods[:, BEFORE_SAMPLES:] > LONG_BYTES).sum(axis=1).mean()) * SAMPLE_US / 1e6,
         BURST.name: float(np.mean([flow["end_ns"] - flow["start_ns"] for flow in burst])) / 1e9,
         USE.name: (int(sent["tx_bytes"][-1]) - int(sent["tx_bytes"][0])) * 8 / passed_s / LINE_BPS,
         **common.pauses(result),
@@ -102,10 +102,10 @@ def measure(result: Result) -> dict[str, float]:
 
 def track(result: Result) -> Track:
     """Returns the queue around a burst in whole bytes, as a mean over the bursts. Time 0 is the begin of the burst."""
-    found = windows(queue_of(result, f"s1-eth{HOSTS}")).reshape(-1, SAMPLES // DRAWN_SAMPLES, DRAWN_SAMPLES)
-    places = np.arange(found.shape[1], dtype=np.float64) + 0.5
+    periods = windows(queue_of(result, f"s1-eth{HOSTS}")).reshape(-1, SAMPLES // DRAWN_SAMPLES, DRAWN_SAMPLES)
+    places = np.arange(periods.shape[1], dtype=np.float64) + 0.5
     x: Floats = places * (DRAWN_SAMPLES * SAMPLE_US / 1e6) - BEFORE_MS / 1e3
-    return Track(x, {QUEUE.name: found.mean(axis=(0, 2)).round() if len(found) else np.full(len(x), np.nan)})
+    return Track(x, {QUEUE.name: periods.mean(axis=(0, 2)).round() if len(periods) else np.full(len(x), np.nan)})
 
 
 STUDY = Study(

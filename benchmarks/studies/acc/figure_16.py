@@ -103,9 +103,9 @@ RISE = Measure("rise", "rise in the first second, over SECN1's FCT", digits=3)
 OVER_TIME, MICE_OVER_TIME = "fct_s", "mice_s"
 
 
-def slow(who: str) -> str:
+def slow(contestant: str) -> str:
     """Returns the name of a contestant's row on the slow clock."""
-    return f"{who}, slow clock"
+    return f"{contestant}, slow clock"
 
 
 def is_slow(row: str) -> bool:
@@ -119,7 +119,7 @@ def rival_of(row: str, rival: str) -> str:
 
 def flows(faster: int, seed: int) -> str:
     """Returns the flows of all phases, drawn by the seed, as a list of flows."""
-    hosts, found = [f"h{number}" for number in range(1, HOSTS + 1)], []
+    hosts, arrivals = [f"h{number}" for number in range(1, HOSTS + 1)], []
     for (start_ms, workload), (end_ms, _) in pairwise([*PHASES, (END_MS, "")]):
         drawn = sizes.load(workload).truncated(LARGEST_BYTES)
         wire_bytes, sampler = drawn.mean_wire_bytes(SEGMENT_BYTES), Sampler(drawn)
@@ -128,17 +128,17 @@ def flows(faster: int, seed: int) -> str:
             stream, others = Stream(seed, RUNS, start_ms, source), [host for host in hosts if host != source]
             at_ps = start_ms * 10**9 // faster + stream.around(gap_ps, "exponential")
             while at_ps < end_ms * 10**9 // faster:
-                found.append((at_ps // 1000, source, stream.choose(others), sampler.draw(stream)))
+                arrivals.append((at_ps // 1000, source, stream.choose(others), sampler.draw(stream)))
                 at_ps += stream.around(gap_ps, "exponential")
-    rows = [f"{source},{to},{DEFAULT_PORT},{at_ns / 1e9:.9f},0,{size}" for at_ns, source, to, size in sorted(found)]
+    rows = [f"{source},{to},{DEFAULT_PORT},{at_ns / 1e9:.9f},0,{size}" for at_ns, source, to, size in sorted(arrivals)]
     return collect.flow_list(rows)
 
 
-def _clock(file: str, who: str) -> dict[str, Any]:
+def _clock(file: str, contestant: str) -> dict[str, Any]:
     """Returns the keys that depend on a row's clock. An agent decides twice a millisecond."""
     faster, interval_us = FASTER[file], INTERVAL_US[file]
-    found = common.sampled(END_MS // faster + TAIL_MS, interval_us, interval_us // 5)
-    return {**found, HALF_LIFE: 2 * HALF_LIFE_MS // faster} if who == BANDIT else found
+    keys = common.sampled(END_MS // faster + TAIL_MS, interval_us, interval_us // 5)
+    return {**keys, HALF_LIFE: 2 * HALF_LIFE_MS // faster} if contestant == BANDIT else keys
 
 
 VARIANTS = tuple(
@@ -163,21 +163,21 @@ SETUPS = {
 """ACC's figure has no offline training, so verdicts on other agents are counted apart."""
 
 
-def _claims(who: str, setup: str) -> Iterator[Claim]:
+def _claims(contestant: str, setup: str) -> Iterator[Claim]:
     for (measure, whose), (rival, percent) in product(((MEAN["after"], ""), (MICE, "mice")), SHORTER.items()):
         words = f"completion times are shorter than with {rival} (the paper's by {percent} %)"
-        shorter, setups = below(who, rival_of(who, rival), measure), ", ".join(filter(None, (setup, whose)))
+        shorter, setups = below(contestant, rival_of(contestant, rival), measure), ", ".join(filter(None, (setup, whose)))
         yield Claim(f"From a second after the change on, {words}", SOURCE, (shorter,), setups)
     words = "In the first second after the change, completion times over SECN1's are longer than later"
-    yield Claim(words, SOURCE, (more_than(who, RISE, 0),), setup)
+    yield Claim(words, SOURCE, (more_than(contestant, RISE, 0),), setup)
 
 
 def _ended(result: Result) -> tuple[Floats, Floats, Floats]:
     """Returns the start on the paper's clock (ms), the completion time (s) and the size of the flows that ended."""
-    spec, found = result.manifest["spec"], result.records("flows")
+    spec, records = result.manifest["spec"], result.records("flows")
     usual = SLOW if is_slow(spec["name"]) else USUAL
     faster = FASTER[usual if parse_time_ns(spec["monitor"]["interval"]) == INTERVAL_US[usual] * 1000 else FULL]
-    ended = found[found["end_ns"] >= 0]
+    ended = records[records["end_ns"] >= 0]
     return ended["start_ns"] * (faster / MS), (ended["end_ns"] - ended["start_ns"]) / 1e9, ended["size_bytes"].astype(np.float64)
 
 
@@ -188,7 +188,7 @@ def measure(result: Result) -> dict[str, float]:
     started = len(result.records("flows"))
     queues = [float(common.queue_of(result, f"s1-eth{host}")["backlog_bytes"].mean()) for host in range(1, HOSTS + 1)]
     return {
-        **{MEAN[part].name: mean(took_s[each]) for part, each in inside.items()},
+        **{MEAN[part].name: mean(took_s[chosen]) for part, chosen in inside.items()},
         MICE.name: mean(took_s[inside["after"] & (size_bytes <= MICE_BYTES)]),
         QUEUE.name: float(np.mean(queues)),
         common.FLOWS.name: float(started),
@@ -201,22 +201,22 @@ def track(result: Result) -> Track:
     """Returns mean completion times, of all flows and of mice, over the flows that start in each 500 ms of the paper's clock."""
     start_ms, took_s, size_bytes = _ended(result)
     starts_ms, mice = np.arange(0, END_MS, WINDOW_MS), size_bytes <= MICE_BYTES
-    inside = [(start_ms >= each) & (start_ms < each + WINDOW_MS) for each in starts_ms]
-    found = {
-        OVER_TIME: np.array([mean(took_s[each]) for each in inside]),
-        MICE_OVER_TIME: np.array([mean(took_s[each & mice]) for each in inside]),
+    inside = [(start_ms >= begin_ms) & (start_ms < begin_ms + WINDOW_MS) for begin_ms in starts_ms]
+    tracks = {
+        OVER_TIME: np.array([mean(took_s[chosen]) for chosen in inside]),
+        MICE_OVER_TIME: np.array([mean(took_s[chosen & mice]) for chosen in inside]),
     }
-    return Track(np.asarray((starts_ms + WINDOW_MS / 2) / 1e3, np.float64), found)
+    return Track(np.asarray((starts_ms + WINDOW_MS / 2) / 1e3, np.float64), tracks)
 
 
 def with_rise(evidence: Evidence) -> Evidence:
     """Adds by how much completion times over SECN1's are longer in the first second after the change than later."""
-    made = []
-    for name, who in evidence.variants.items():
-        parts = ([evidence.values(each, MEAN[part].name) for each in (name, rival_of(name, BASE))] for part in ("spike", "after"))
+    variants = []
+    for name, variant in evidence.variants.items():
+        parts = ([evidence.values(row, MEAN[part].name) for row in (name, rival_of(name, BASE))] for part in ("spike", "after"))
         rise = of_seeds(sub, *(of_seeds(truediv, *part) for part in parts))
-        made.append(replace(who, numbers={**who.numbers, RISE.name: rise}))
-    return with_variants(evidence, made)
+        variants.append(replace(variant, numbers={**variant.numbers, RISE.name: rise}))
+    return with_variants(evidence, variants)
 
 
 PANELS = {
@@ -229,16 +229,16 @@ PANELS = {
 
 def _figure(evidence: Evidence) -> Figure:
     """Draws completion times over the paper's clock: means over seeds, and a thin line for each seed. Each clock has a column."""
-    usual, slower = ([who for who in evidence.variants if is_slow(who) == each] for each in (False, True))
+    usual, slower = ([row for row in evidence.variants if is_slow(row) == on_slow] for on_slow in (False, True))
     columns = {USUAL: usual, SLOW: slower} if slower else {FULL: usual}
     with kit.style():
         canvas = kit.new_figure(2.8 + 4.1 * len(columns), 8.0)
         grid = canvas.subplots(len(PANELS), len(columns), sharex=True, sharey="row", squeeze=False)
         for axes, (file, column) in zip(grid.T, columns.items(), strict=True):
             axes[0].set_title(f"A clock {FASTER[file]} times as fast")
-            for ax, (what, is_ratio) in zip(axes, PANELS.values(), strict=True):
-                for who in column:
-                    _lines(ax, evidence, who, what, is_ratio)
+            for ax, (quantity, is_ratio) in zip(axes, PANELS.values(), strict=True):
+                for row in column:
+                    _lines(ax, evidence, row, quantity, is_ratio)
                 for start_ms, _ in PHASES[1:]:
                     ax.axvline(start_ms / 1e3, color="#555555", linewidth=0.8, linestyle=":")
             axes[-1].set_xlabel("Start of the flows, on the paper's clock (s)")
@@ -254,15 +254,15 @@ def _figure(evidence: Evidence) -> Figure:
     return canvas
 
 
-def _lines(ax: Axes, evidence: Evidence, name: str, what: str, is_ratio: bool) -> None:
-    who, base = evidence.variants[name], evidence.variants.get(rival_of(name, BASE))
+def _lines(ax: Axes, evidence: Evidence, name: str, quantity: str, is_ratio: bool) -> None:
+    variant, base = evidence.variants[name], evidence.variants.get(rival_of(name, BASE))
     if base or not is_ratio:
-        x = next(iter(who.over_time.values())).x
-        tracks = {seed: found.values[what] for seed, found in who.over_time.items()}
-        rows = [y / base.over_time[seed].values[what] if base and is_ratio else y * 1e3 for seed, y in tracks.items()]
+        x = next(iter(variant.over_time.values())).x
+        tracks = {seed: curve.values[quantity] for seed, curve in variant.over_time.items()}
+        rows = [y / base.over_time[seed].values[quantity] if base and is_ratio else y * 1e3 for seed, y in tracks.items()]
         for row in rows:
-            ax.plot(x, row, color=who.color, linewidth=0.5, alpha=0.6)
-        ax.plot(x, band(np.stack(rows))[0], color=who.color, label=who.label)
+            ax.plot(x, row, color=variant.color, linewidth=0.5, alpha=0.6)
+        ax.plot(x, band(np.stack(rows))[0], color=variant.color, label=variant.label)
 
 
 STUDY = Study(

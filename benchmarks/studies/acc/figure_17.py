@@ -71,13 +71,13 @@ def measure(result: Result) -> dict[str, float]:
 
 def with_ranges(evidence: Evidence) -> Evidence:
     """Adds both designs as variants, with the range of D's part over the thresholds for each seed."""
-    found = []
+    variants = []
     for design, reward in REWARDS.items():
-        rows = [(evidence.values(name(each), reward.name), evidence.values(name(each), USE.name)) for each in COMPARED_KB]
+        rows = [(evidence.values(name(k_kb), reward.name), evidence.values(name(k_kb), USE.name)) for k_kb in COMPARED_KB]
         parts = [of_seeds(lambda whole, use: whole - THROUGHPUT_WEIGHT * use, *row) for row in rows]
-        ranges = of_seeds(lambda *each: max(each) - min(each), *parts)
-        found.append(Variant(design, color=COLORS[design]).evidence({RANGE.name: ranges}))
-    return with_variants(evidence, found)
+        ranges = of_seeds(lambda *values: max(values) - min(values), *parts)
+        variants.append(Variant(design, color=COLORS[design]).evidence({RANGE.name: ranges}))
+    return with_variants(evidence, variants)
 
 
 LINES = [VariantLine("both rewards of the same runs", COLORS[STEP], {float(each): name(each) for each in THRESHOLDS_KB})]

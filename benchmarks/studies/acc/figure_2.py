@@ -51,21 +51,21 @@ def name(workload: str, marking: str, fabric: str = LOSSY) -> str:
 
 def _claims() -> Iterator[Claim]:
     for fabric, (workload, best) in product(SETUPS, BEST.items()):
-        others = (name(workload, each, fabric) for each in COLORS if each != best)
-        criteria = tuple(below(name(workload, best, fabric), each, MEAN) for each in others)
+        others = (name(workload, marking, fabric) for marking in COLORS if marking != best)
+        criteria = tuple(below(name(workload, best, fabric), other, MEAN) for other in others)
         yield Claim(f"{workload}: {best} is best (mean of all flows)", SOURCE, criteria, setup_of(fabric))
 
 
 def with_ratios(evidence: Evidence) -> Evidence:
     """Adds completion times relative to SECN0's, seed by seed."""
-    made = []
+    variants = []
     for workload, fabric, marking in product(WORKLOADS, SETUPS, COLORS):
-        pair = [name(workload, each, fabric) for each in (marking, BASE)]
-        if who := evidence.variants.get(pair[0]):
-            times = {of: [evidence.values(each, of) for each in pair] for of in RATIOS}
+        pair = [name(workload, setting, fabric) for setting in (marking, BASE)]
+        if variant := evidence.variants.get(pair[0]):
+            times = {of: [evidence.values(row, of) for row in pair] for of in RATIOS}
             ratios = {RATIOS[of].name: of_seeds(truediv, *values) for of, values in times.items()}
-            made.append(replace(who, numbers={**who.numbers, **ratios}))
-    return with_variants(evidence, made)
+            variants.append(replace(variant, numbers={**variant.numbers, **ratios}))
+    return with_variants(evidence, variants)
 
 
 STUDY = Study(

@@ -36,12 +36,12 @@ FILE = "incast-s{seed}.csv"
 
 def flows(seed: int) -> str:
     """Returns the flows of each phase, drawn by the seed, as a list of flows."""
-    chance, found = random.Random(f"redrawn incast, seed {seed}"), list[tuple[int, int, int, str]]()
+    chance, rows = random.Random(f"redrawn incast, seed {seed}"), list[tuple[int, int, int, str]]()
     for start_ms in range(0, PHASE_MS * PHASES, PHASE_MS):
-        senders, each = chance.randint(2, HOSTS - 1), chance.randint(1, MOST_FLOWS)
+        senders, count = chance.randint(2, HOSTS - 1), chance.randint(1, MOST_FLOWS)
         times = f"{start_ms / 1e3:g},{(start_ms + PHASE_MS) / 1e3:g},0"
-        found += [(sender, HOSTS, len(found) + flow, times) for sender in range(1, senders + 1) for flow in range(each)]
-    return common.flow_list(found)
+        rows += [(sender, HOSTS, len(rows) + flow, times) for sender in range(1, senders + 1) for flow in range(count)]
+    return common.flow_list(rows)
 
 
 def _claims(rival: str) -> Iterator[Claim]:

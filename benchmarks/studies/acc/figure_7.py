@@ -47,8 +47,8 @@ PAPER_BYTES = {"SECN1": (20.4e3, 49.6e3), "SECN2": (37.5e3, 109.3e3), TRAINED: (
 """The queue at 60 %: mean and standard deviation."""
 
 
-def name(load: str, who: str) -> str:
-    return f"{load}, {who}"
+def name(load: str, contestant: str) -> str:
+    return f"{load}, {contestant}"
 
 
 def file_of(load: str) -> str:
@@ -59,14 +59,14 @@ def messages(load: str, seed: int) -> str:
     """Returns the messages at a load, drawn by the seed, as a list of flows. A message has a queue pair of its own."""
     mean_bytes = sum(wire_bytes(size) for size in SIZES_BYTES) / len(SIZES_BYTES)
     each_per_s = LOADS[load] * LINE_BPS / 8 / mean_bytes / SENDERS
-    found: list[tuple[int, int, int, str]] = []
+    rows: list[tuple[int, int, int, str]] = []
     for sender in range(1, SENDERS + 1):
         chance = random.Random(f"{load}, sender {sender}, seed {seed}")
         start_s = chance.expovariate(each_per_s)
         while start_s < LAST_START_MS[load] / 1e3:
-            found.append((sender, SENDERS + 1, len(found), f"{start_s:.9f},0,{chance.choice(SIZES_BYTES)}"))
+            rows.append((sender, SENDERS + 1, len(rows), f"{start_s:.9f},0,{chance.choice(SIZES_BYTES)}"))
             start_s += chance.expovariate(each_per_s)
-    return common.flow_list(found)
+    return common.flow_list(rows)
 
 
 VARIANTS = tuple(
@@ -81,20 +81,23 @@ VARIANTS = tuple(
 )
 
 
-def _tails(who: str, measure: Measure, setup: str) -> Iterator[Claim]:
+def _tails(contestant: str, measure: Measure, setup: str) -> Iterator[Claim]:
     for (load, factor), rival in product(SHORTER.items(), RIVALS):
-        words, rows = f"{load} load: the tail of messages up to 10 kB is {{}} {rival}", (name(load, who), name(load, rival))
+        words, rows = (
+            f"{load} load: the tail of messages up to 10 kB is {{}} {rival}",
+            (name(load, contestant), name(load, rival)),
+        )
         yield Claim(words.format("shorter than with"), SOURCE, (below(*rows, measure),), setup)
         times = f"at least {factor:g} times as short as with"
         yield Claim(words.format(times), SOURCE, (below(*rows, measure, round(1 / factor, 3)),), setup)
 
 
-def _claims(who: str, setup: str = "") -> Iterator[Claim]:
-    yield from _tails(who, TAIL, setup)
-    ours, middle, most = (name("60 %", each) for each in (who, *RIVALS))
-    for what, measure in (("mean queue", QUEUE), ("queue's standard deviation", SPREAD)):
-        words = f"60 % load: the {what} is shortest with ACC, and longest with SECN2"
-        yield Claim(words, SOURCE, (below(ours, middle, measure), below(middle, most, measure)), setup)
+def _claims(contestant: str, setup: str = "") -> Iterator[Claim]:
+    yield from _tails(contestant, TAIL, setup)
+    least, middle, most = (name("60 %", contender) for contender in (contestant, *RIVALS))
+    for quantity, measure in (("mean queue", QUEUE), ("queue's standard deviation", SPREAD)):
+        words = f"60 % load: the {quantity} is shortest with ACC, and longest with SECN2"
+        yield Claim(words, SOURCE, (below(least, middle, measure), below(middle, most, measure)), setup)
 
 
 def measure(result: Result) -> dict[str, float]:

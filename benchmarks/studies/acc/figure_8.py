@@ -138,18 +138,18 @@ def _claims() -> Iterator[Claim]:
             words = f"{senders}:1, {marking}: TCP takes more than its share by 10 to 20 points"
             yield Claim(words, SOURCE, (more_than(row, BEYOND, 0.1), less_than(row, BEYOND, 0.2)), setup)
     for senders in SENDERS:
-        steady, redrawn = ({each: name(senders, pairs, each) for each in COLORS} for pairs in (STEADY, REDRAWN))
-        kept = f"with {STEADY_PAIRS} queue pairs that stay, TCP is within {NEAR:.0%} of its share"
-        near = (less_than(each, BEYOND, NEAR) for each in steady.values())
-        beyond = (above(redrawn[each], steady[each], BEYOND) for each in ("SECN0", "SECN1"))
-        yield Claim(f"{senders}:1: it is the redrawing: {kept} (ours)", OURS, (*near, *beyond))
+        steady, redrawn = ({marking: name(senders, pairs, marking) for marking in COLORS} for pairs in (STEADY, REDRAWN))
+        steady_text = f"with {STEADY_PAIRS} queue pairs that stay, TCP is within {NEAR:.0%} of its share"
+        near = (less_than(row, BEYOND, NEAR) for row in steady.values())
+        beyond = (above(redrawn[marking], steady[marking], BEYOND) for marking in ("SECN0", "SECN1"))
+        yield Claim(f"{senders}:1: it is the redrawing: {steady_text} (ours)", OURS, (*near, *beyond))
 
 
 def measure(result: Result) -> dict[str, float]:
     """Returns the goodput of each transport in the window."""
-    got = {str(each["transport"]): number(each["goodput_bps"]) for each in result.summary["classes"]}
-    beyond = got["tcp"] / (got["tcp"] + got["rdma"]) - TCP_PERCENT / 100
-    return {BEYOND.name: beyond, RDMA.name: got["rdma"], TCP.name: got["tcp"], **common.pauses(result)}
+    goodput = {str(row["transport"]): number(row["goodput_bps"]) for row in result.summary["classes"]}
+    beyond = goodput["tcp"] / (goodput["tcp"] + goodput["rdma"]) - TCP_PERCENT / 100
+    return {BEYOND.name: beyond, RDMA.name: goodput["rdma"], TCP.name: goodput["tcp"], **common.pauses(result)}
 
 
 STUDY = Study(

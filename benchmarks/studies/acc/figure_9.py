@@ -52,8 +52,8 @@ TAIL = Measure("operation_p99_s", "its 99th percentile (us)", 1e6, 4)
 ENDED = Measure("places_at_end", "places without an operation left (%)", 100, 3)
 
 
-def name(mix: str, depth: int, who: str) -> str:
-    return f"{MIX_LABELS[mix]}, depth {depth}, {who}"
+def name(mix: str, depth: int, contestant: str) -> str:
+    return f"{MIX_LABELS[mix]}, depth {depth}, {contestant}"
 
 
 def rounds(mix: str, depth: int) -> int:

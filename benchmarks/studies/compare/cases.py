@@ -97,28 +97,28 @@ def name(controller: str, traffic: str) -> str:
     return f"{Path(controller).stem if _is_policy(controller) else controller}, {traffic}"
 
 
-def study(network: str, traffic: Sequence[str] | None = None, who: Sequence[str] = CONTROLLERS) -> Study:
+def study(network: str, traffic: Sequence[str] | None = None, contestants: Sequence[str] = CONTROLLERS) -> Study:
     """Returns the study of a network.
 
     Args:
         network: a name of NETWORKS.
         traffic: names of TRAFFIC; None: all, of which only DEFAULT_TRAFFIC runs by default.
-        who: names of controllers, `acc`, or policies over a TCP (policy.npz, module:Class).
+        contestants: names of controllers, `acc`, or policies over a TCP (policy.npz, module:Class).
 
     Raises:
         UsageError: a name is unknown.
     """
-    for asked, known, what in (
+    for names, known, kind in (
         ([network], NETWORKS, "topology"),
         (traffic or (), TRAFFIC, "workload"),
-        ([each for each in who if not _is_policy(each)], (*controllers.names(), ACC), "controller"),
+        ([contestant for contestant in contestants if not _is_policy(contestant)], (*controllers.names(), ACC), "controller"),
     ):
-        for each in asked:
-            if each not in known:
-                raise UsageError("compare: " + unknown(what, each, known))
+        for word in names:
+            if word not in known:
+                raise UsageError("compare: " + unknown(kind, word, known))
     chosen = TRAFFIC if traffic is None else traffic
-    colors = _colors(who)
-    variants = [_variant(network, each, one, colors[one], traffic is None) for each in chosen for one in who]
+    colors = _colors(contestants)
+    variants = [_variant(network, workload, one, colors[one], traffic is None) for workload in chosen for one in contestants]
     return Study(
         title=f"{NETWORKS[network].title}: congestion controls compared",
         variants=variants,
@@ -126,7 +126,7 @@ def study(network: str, traffic: Sequence[str] | None = None, who: Sequence[str]
         measure=measure,
         draw=lambda evidence: drawing.grid(
             evidence,
-            {TRAFFIC[each].title: {label_of(one): name(one, each) for one in who} for each in chosen},
+            {TRAFFIC[workload].title: {label_of(one): name(one, workload) for one in contestants} for workload in chosen},
             DRAWN,
             NETWORKS[network].title,
         ),
@@ -152,17 +152,17 @@ def _acc_keys() -> dict[str, Any]:
 
 
 def _variant(network: str, traffic: str, controller: str, color: str, optional: bool) -> Variant:
-    told, where = TRAFFIC[traffic], NETWORKS[network]
-    workload, length = dict(told.workload), told.length
+    traffic_case, where = TRAFFIC[traffic], NETWORKS[network]
+    workload, length = dict(traffic_case.workload), traffic_case.length
     if workload["kind"] == "many_to_one":
         workload["senders"] = min(workload["flows"], where.senders)
     if workload["kind"] == "poisson" and network == "dumbbell":
         length = RunLength(length.duration_ns * DUMBBELL_LONGER, length.warmup_ns)
-    own: dict[str, Any] = {"topology.k_bytes": f"{K_FRAMES}p", "metrics.slowdown": "closed-form"}  # the same for all
-    own |= _acc_keys() if controller == ACC else {"controller.policy": controller} if _is_policy(controller) else {}
+    keys: dict[str, Any] = {"topology.k_bytes": f"{K_FRAMES}p", "metrics.slowdown": "closed-form"}  # the same for all
+    keys |= _acc_keys() if controller == ACC else {"controller.policy": controller} if _is_policy(controller) else {}
     name_of_controller = "dcqcn" if controller == ACC else None if _is_policy(controller) else controller
-    asked = (name(controller, traffic), name_of_controller, where, workload, length, told.full, own)
-    return scaled.variant(*asked, color=color, extra=optional and traffic not in DEFAULT_TRAFFIC)
+    arguments = (name(controller, traffic), name_of_controller, where, workload, length, traffic_case.full, keys)
+    return scaled.variant(*arguments, color=color, extra=optional and traffic not in DEFAULT_TRAFFIC)
 
 
 def label_of(controller: str) -> str:
@@ -174,11 +174,11 @@ def _style_of(controller: str) -> styles.Style | None:
     return ACC_STYLE if controller == ACC else styles.find(controller)
 
 
-def _colors(who: Sequence[str]) -> dict[str, str]:
+def _colors(contestants: Sequence[str]) -> dict[str, str]:
     """Returns a color for each controller: its own, or for a policy one that is free here."""
-    known = {each: style.color for each in who if (style := _style_of(each))}
+    known = {name: style.color for name in contestants if (style := _style_of(name))}
     free = [color for color in FLOW_COLORS if color not in known.values()] or list(FLOW_COLORS)
-    return known | dict(zip((each for each in who if each not in known), itertools.cycle(free), strict=False))
+    return known | dict(zip((name for name in contestants if name not in known), itertools.cycle(free), strict=False))
 
 
 def _is_policy(name: str) -> bool:
@@ -187,8 +187,8 @@ def _is_policy(name: str) -> bool:
 
 def measure(result: Result) -> dict[str, float]:
     """Returns the measures of a run that its kind of traffic has."""
-    own = OF_TRAFFIC[result.manifest["spec"]["workload"]["kind"]]
-    found = {each.name: result.summary.get(each.name) for each in (*DRAWN, *own)}
-    numbers = {name: float(value) for name, value in found.items() if isinstance(value, int | float) and math.isfinite(value)}
-    recovered = measured.recovery_s(result) if RECOVERY in own else None
+    measures = OF_TRAFFIC[result.manifest["spec"]["workload"]["kind"]]
+    values = {column.name: result.summary.get(column.name) for column in (*DRAWN, *measures)}
+    numbers = {name: float(value) for name, value in values.items() if isinstance(value, int | float) and math.isfinite(value)}
+    recovered = measured.recovery_s(result) if RECOVERY in measures else None
     return numbers | ({} if recovered is None else {RECOVERY.name: recovered})

@@ -66,16 +66,16 @@ class Change:
 
 def named(*words: str, changes: Iterable[Change] = (), after: str = "") -> str:
     """Returns a variant's name from words, the labels of its changes, and the words behind them."""
-    return ", ".join([*words, *(each.label for each in changes), *filter(None, [after])])
+    return ", ".join([*words, *(change.label for change in changes), *filter(None, [after])])
 
 
 def variant(
-    name: str, who: str, keys: Mapping[str, Any], full: Mapping[str, Any], changes: Iterable[Change] = (), **more: Any
+    name: str, contestant: str, keys: Mapping[str, Any], full: Mapping[str, Any], changes: Iterable[Change] = (), **more: Any
 ) -> Variant:
     """Returns the variant of a contestant with the window that the thesis gives all of them. `more`: other fields of Variant."""
-    changed = {key: value for each in changes for key, value in each.keys.items()}
-    values = {**CONTESTANTS[who], "nic.inflight": "1bdp", "nic.trace": "off", **keys, **changed}
-    return Variant(name, values, color_of(who), full={**full, **changed}, **more)
+    changed = {key: value for change in changes for key, value in change.keys.items()}
+    values = {**CONTESTANTS[contestant], "nic.inflight": "1bdp", "nic.trace": "off", **keys, **changed}
+    return Variant(name, values, color_of(contestant), full={**full, **changed}, **more)
 
 
 def facts(network: str, traffic: str) -> Facts:
@@ -89,23 +89,28 @@ def lines(points: Mapping[str, Sequence[int]], name: Callable[[str, str, int], s
     set-up's, the contestant's and the number.
     """
     return [
-        VariantLine(named(who, after=setup), color_of(who), {float(each): name(setup, who, each) for each in numbers}, line=style)
+        VariantLine(
+            named(contestant, after=setup),
+            color_of(contestant),
+            {float(count): name(setup, contestant, count) for count in numbers},
+            line=style,
+        )
         for (setup, numbers), style in zip(points.items(), ("-", "--"), strict=False)
-        for who in CONTESTANTS
+        for contestant in CONTESTANTS
     ]
 
 
-def color_of(who: str) -> str:
-    return kit.color_of(CONTESTANTS[who]["controller.name"])
+def color_of(contestant: str) -> str:
+    return kit.color_of(CONTESTANTS[contestant]["controller.name"])
 
 
 def nothing_dropped(variants: Iterable[Variant]) -> tuple[Criterion, ...]:
-    return tuple(less_than(each.name, DROPPED, 1) for each in variants)
+    return tuple(less_than(row.name, DROPPED, 1) for row in variants)
 
 
 def told(result: Result, *measures: Measure) -> dict[str, float]:
     """Returns numbers of a run's summary."""
-    return {each.name: number(result.summary.get(each.name)) for each in measures}
+    return {measure.name: number(result.summary.get(measure.name)) for measure in measures}
 
 
 def own_share(result: Result) -> float:

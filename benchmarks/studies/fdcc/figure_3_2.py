@@ -70,7 +70,7 @@ def _sweeps(result: Result) -> tuple[Floats, Floats, Floats, Floats]:
 def measure(result: Result) -> dict[str, float]:
     """Returns the queue's growth in each phase, and its length at the end."""
     t_ms, queue, _, _ = _sweeps(result)
-    found = {
+    values = {
         LONGEST.name: float(queue.max()),
         LEFT.name: float(queue[-1]),
         DROPPED.name: float(result.records("queues")["drops"][-len(result.ports) :].sum()),
@@ -79,8 +79,8 @@ def measure(result: Result) -> dict[str, float]:
         end = stop - EMPTY_MS if name == "below" else stop
         inside = (t_ms > start + MARGIN_MS) & (t_ms < end - MARGIN_MS)
         slope = np.polyfit(t_ms[inside], queue[inside], 1)[0] if inside.sum() > 1 else float("nan")
-        found[GROWTH[name].name] = float(slope) * 8e3
-    return found
+        values[GROWTH[name].name] = float(slope) * 8e3
+    return values
 
 
 def track(result: Result) -> Track:
@@ -107,8 +107,8 @@ def with_law(evidence: Evidence) -> Evidence:
     """Returns the evidence with the law beside it."""
     t_s = next(iter(evidence.variants[VARIANT].over_time.values())).x
     growth = {GROWTH[name].name: {1: difference_bps} for name, difference_bps in DIFFERENCE_BPS.items()}
-    made = VariantEvidence(LAW, LAW, "#999933", growth, {1: Track(t_s, {QUEUE.name: law(t_s * 1e3)})})
-    return replace(evidence, variants={**evidence.variants, LAW: made})
+    law_variant = VariantEvidence(LAW, LAW, "#999933", growth, {1: Track(t_s, {QUEUE.name: law(t_s * 1e3)})})
+    return replace(evidence, variants={**evidence.variants, LAW: law_variant})
 
 
 STUDY = Study(

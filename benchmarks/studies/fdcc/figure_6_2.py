@@ -37,7 +37,7 @@ def phases(t_ms: Floats, shares: Floats) -> list[Floats]:
 def measure(result: Result) -> dict[str, float]:
     t_ms, shares = over_time.rates(result, INTERVAL_US)
     means = [phase.mean(axis=1) for phase in phases(t_ms, shares)]
-    unfair = [float((each.max() - each.mean()) / each.mean()) for each in means[1:]]
+    unfair = [float((mean.max() - mean.mean()) / mean.mean()) for mean in means[1:]]
     swings = [float((phase.std(axis=1) / mean.mean()).mean()) for phase, mean in zip(phases(t_ms, shares), means, strict=True)]
     return {
         UNFAIR.name: float(np.mean(unfair)),

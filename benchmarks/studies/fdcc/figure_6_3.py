@@ -89,17 +89,17 @@ def spread(result: Result) -> dict[str, Floats]:
 
 def measure(result: Result) -> dict[str, float]:
     """Returns means and percentiles over the flows of a run; of flows that did not all end, how many did not."""
-    found = {UNFINISHED.name: float((result.records("flows")["end_ns"] < 0).sum())}
-    if each := spread(result):
-        found |= {SLOWDOWN.name: float(each["slowdown"].mean()), PAUSED.name: float(each["paused"].mean())}
-        found |= {f"{of}_p{percent}": float(np.percentile(each[of], percent)) for of, percent in MEASURED}
-    return found
+    values = {UNFINISHED.name: float((result.records("flows")["end_ns"] < 0).sum())}
+    if spreads := spread(result):
+        values |= {SLOWDOWN.name: float(spreads["slowdown"].mean()), PAUSED.name: float(spreads["paused"].mean())}
+        values |= {f"{of}_p{percent}": float(np.percentile(spreads[of], percent)) for of, percent in MEASURED}
+    return values
 
 
 def track(result: Result) -> Track:
     """Returns percentiles of each quantity, over the flows of a run."""
     rows = {name: np.percentile(values, PERCENTILES) for name, values in spread(result).items()}
-    rounded = {name: np.array([float(f"{each:.{DIGITS}g}") for each in row]) for name, row in rows.items()}
+    rounded = {name: np.array([float(f"{value:.{DIGITS}g}") for value in row]) for name, row in rows.items()}
     return Track(np.array(PERCENTILES), rounded)
 
 
@@ -110,11 +110,15 @@ def _figure(evidence: Evidence) -> Figure:
         panels = canvas.subplots(len(COUNTS), len(DRAWN), squeeze=False)
         for across, flows in zip(panels, COUNTS, strict=True):
             for ax, quantity in zip(across, DRAWN, strict=True):
-                known = {who: evidence.variants[name(who, flows)] for who in CONTESTANTS if name(who, flows) in evidence.variants}
-                for who, each in known.items():
-                    tracks = [one.values[quantity.name] for one in each.over_time.values() if quantity.name in one.values]
+                known = {
+                    contestant: evidence.variants[name(contestant, flows)]
+                    for contestant in CONTESTANTS
+                    if name(contestant, flows) in evidence.variants
+                }
+                for contestant, variant in known.items():
+                    tracks = [one.values[quantity.name] for one in variant.over_time.values() if quantity.name in one.values]
                     if tracks:
-                        ax.plot(PERCENTILES, np.mean(tracks, axis=0) * quantity.factor, color=each.color, label=who)
+                        ax.plot(PERCENTILES, np.mean(tracks, axis=0) * quantity.factor, color=variant.color, label=contestant)
                 ax.set_title(f"{flows} flows: {quantity.title}", loc="left")
         for ax in panels[-1]:
             ax.set_xlabel("Percentile of flows")

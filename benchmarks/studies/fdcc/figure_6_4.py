@@ -69,13 +69,13 @@ AIMED_GAIN, AIMED_FAIRNESS = 0.35, 0.02
 """A decision goes a quarter of the way, in octaves; a flow with half as large a window aims at 1.4 % more."""
 
 
-def name(workload: str, load: int, who: str, *changes: Change) -> str:
-    return common.named(workload, f"{load} %", who, changes=changes)
+def name(workload: str, load: int, contestant: str, *changes: Change) -> str:
+    return common.named(workload, f"{load} %", contestant, changes=changes)
 
 
-def _variant(workload: str, load: int, who: str, *changes: Change) -> Variant:
+def _variant(workload: str, load: int, contestant: str, *changes: Change) -> Variant:
     keys = {**BASE, "workload.distribution": WORKLOADS[workload], "workload.load": load / 100}
-    return common.variant(name(workload, load, who, *changes), who, keys, FULL, changes)
+    return common.variant(name(workload, load, contestant, *changes), contestant, keys, FULL, changes)
 
 
 VARIANTS = [

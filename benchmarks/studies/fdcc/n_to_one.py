@@ -70,31 +70,33 @@ def keys(flows: int, senders: int, scale: int, full: bool) -> dict[str, Any]:
     }
 
 
-def name(who: str, flows: int, *changes: Change, place: str = "") -> str:
+def name(contestant: str, flows: int, *changes: Change, place: str = "") -> str:
     """Returns a variant's name. `place`: the network's name, where a study has several."""
-    return common.named(*filter(None, [place]), who, changes=changes, after=f"{flows} flows")
+    return common.named(*filter(None, [place]), contestant, changes=changes, after=f"{flows} flows")
 
 
 def figure(points: Mapping[str, Sequence[int]], measures: Sequence[Measure], title: str) -> Drawing:
     """Returns the drawing of the contestants over the numbers of flows, which `points` has by the network's name."""
-    lines = common.lines(points, lambda place, who, flows: name(who, flows, place=place))
+    lines = common.lines(points, lambda network, contestant, flows: name(contestant, flows, place=network))
     return partial(series.figure, series=lines, columns=measures, xlabel="flows", title=title)
 
 
 def variant(
-    who: str, flows: int, senders: int, network: Mapping[str, Any], *changes: Change, place: str = "", **more: Any
+    contestant: str, flows: int, senders: int, network: Mapping[str, Any], *changes: Change, place: str = "", **more: Any
 ) -> Variant:
     """Returns the variant of a contestant. `more`: other fields of Variant; the scale is that which `measure` is given."""
     scale = more.get("given", {}).get("scale", 1)
-    own, full = (keys(flows, senders, scale, full) for full in (False, True))
-    return common.variant(name(who, flows, *changes, place=place), who, {**network, **own}, full, changes, **more)
+    default_keys, full = (keys(flows, senders, scale, full) for full in (False, True))
+    return common.variant(
+        name(contestant, flows, *changes, place=place), contestant, {**network, **default_keys}, full, changes, **more
+    )
 
 
 def compared(
     source: str,
     text: str,
     criterion: Callable[[str, str, Measure], Criterion],
-    who: str,
+    contestant: str,
     others: Iterable[str],
     measures: Sequence[Measure],
     counts: Sequence[int],
@@ -104,10 +106,10 @@ def compared(
 ) -> Claim:
     """Returns the claim that a criterion holds between a contestant and each of the others, with each number of flows."""
 
-    def called(each: str, flows: int) -> str:
-        return name(each, flows, *(changes or {}).get(each, ()), place=place)
+    def called(contender: str, flows: int) -> str:
+        return name(contender, flows, *(changes or {}).get(contender, ()), place=place)
 
-    pairs = [(called(who, flows), called(other, flows)) for flows in counts for other in others]
+    pairs = [(called(contestant, flows), called(other, flows)) for flows in counts for other in others]
     return Claim(text, source, tuple(criterion(*pair, measure) for pair in pairs for measure in measures), setup)
 
 
@@ -121,12 +123,12 @@ def measure(result: Result, links: int, scale: int = 1) -> dict[str, float]:
     """Returns the tables' quantities. A flow that did not end leaves means over flows undefined, a lossy fabric the pauses."""
     flows = result.records("flows")
     ended = flows[flows["end_ns"] >= 0]
-    found = common.told(result, PAUSES, PAUSED, common.DROPPED) | {common.UNFINISHED.name: float(len(flows) - len(ended))}
+    values = common.told(result, PAUSES, PAUSED, common.DROPPED) | {common.UNFINISHED.name: float(len(flows) - len(ended))}
     if len(ended) < len(flows):
-        return found
-    found |= _of_all(ended, links, scale)
-    found[RETRANSMITS.name] = float(flows["retransmits"].sum())
-    return found | {OWN_GOODPUT.name: found[GOODPUT.name] / common.own_share(result)} | _queue(result, ended)
+        return values
+    values |= _of_all(ended, links, scale)
+    values[RETRANSMITS.name] = float(flows["retransmits"].sum())
+    return values | {OWN_GOODPUT.name: values[GOODPUT.name] / common.own_share(result)} | _queue(result, ended)
 
 
 def _of_all(ended: np.ndarray, links: int, scale: int) -> dict[str, float]:

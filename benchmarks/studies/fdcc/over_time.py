@@ -52,10 +52,10 @@ def keys(file: str, duration_ms: float, interval_us: int) -> dict[str, Any]:
     return {"workload.file": file, "time.duration": duration, "monitor.interval": interval, "monitor.tcp_interval": interval}
 
 
-def variants(senders: int, own: dict[str, Any], full: dict[str, Any]) -> list[Variant]:
+def variants(senders: int, more_keys: dict[str, Any], full: dict[str, Any]) -> list[Variant]:
     """Returns a variant for each contestant. `full`: the keys that --length full changes."""
     network = {**NETWORK, "topology.pairs": senders}
-    return [common.variant(who, who, {**network, **own}, full, tracks=1) for who in CONTESTANTS]
+    return [common.variant(contestant, contestant, {**network, **more_keys}, full, tracks=1) for contestant in CONTESTANTS]
 
 
 def rates(result: Result, interval_us: int | None = None, most_bps: float = MOST_BPS) -> tuple[Floats, Floats]:
@@ -80,15 +80,15 @@ def figure(evidence: Evidence, title: str, names: Sequence[str] = (), of: str = 
     with kit.style():
         canvas = kit.new_figure(7.4, 1.6 * len(evidence.variants))
         panels = canvas.subplots(len(evidence.variants), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-        for ax, each in zip(panels, evidence.variants.values(), strict=True):
-            one = next(iter(each.over_time.values()))
+        for ax, variant in zip(panels, evidence.variants.values(), strict=True):
+            one = next(iter(variant.over_time.values()))
             flows = list(one.values.values())
             if names:
                 ax.plot(one.x, np.sum(flows, axis=0), color="#AAAAAA", linewidth=1.2, label="all")
             for flow, share in enumerate(flows):
-                look = {"color": FLOW_COLORS[flow], "label": names[flow]} if names else {"color": each.color}
+                look = {"color": FLOW_COLORS[flow], "label": names[flow]} if names else {"color": variant.color}
                 ax.plot(one.x, share, linewidth=0.9, **look)
-            ax.set_title(f"{each.name}: goodput, of {of} (seed 1)", loc="left")
+            ax.set_title(f"{variant.name}: goodput, of {of} (seed 1)", loc="left")
             ax.set_ylim(0, 1.1)
         panels[-1].set_xlabel("Time (ms)")
         if names:

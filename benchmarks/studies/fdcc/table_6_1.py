@@ -33,9 +33,9 @@ PAPER: Mapping[str, Mapping[int, float]] = {
 FACTS = common.facts("a fat-tree of 4 access switches with 16 hosts each and 4 aggregation switches", n_to_one.TRAFFIC)
 
 
-def _variant(who: str, flows: int, *changes: Change) -> Variant:
-    paper = {GOODPUT.name: PAPER[who][flows]}
-    return n_to_one.variant(who, flows, SENDERS, common.FAT_TREE, *changes, paper=paper)
+def _variant(contestant: str, flows: int, *changes: Change) -> Variant:
+    paper = {GOODPUT.name: PAPER[contestant][flows]}
+    return n_to_one.variant(contestant, flows, SENDERS, common.FAT_TREE, *changes, paper=paper)
 
 
 PLAIN = [_variant(who, flows) for flows in COUNTS for who in CONTESTANTS]

@@ -55,10 +55,10 @@ NOTES = (
 )
 
 
-def _variant(who: str, flows: int, *changes: Change) -> Variant:
-    paper = {column.name: value for column, value in zip(n_to_one.PRINTED, PAPER[who, flows], strict=True)}
+def _variant(contestant: str, flows: int, *changes: Change) -> Variant:
+    paper = {column.name: value for column, value in zip(n_to_one.PRINTED, PAPER[contestant, flows], strict=True)}
     unlike = WINDOWS in changes or SECN1 in changes
-    return n_to_one.variant(who, flows, PAIRS, common.DUMBBELL, *changes, paper={} if unlike else paper)
+    return n_to_one.variant(contestant, flows, PAIRS, common.DUMBBELL, *changes, paper={} if unlike else paper)
 
 
 PLAIN = [_variant(who, flows) for flows in COUNTS for who in CONTESTANTS]
@@ -76,9 +76,9 @@ def _fairest(flows: int, changes: Changes | None = None, setup: str = "") -> Cla
     return _claim(f"{flows} flows: FDCC is the fairest", below, FDCC, RIVALS, [UNFAIR], [flows], changes, setup)
 
 
-def _near_the_thesis(variant: str, who: str, flows: int) -> tuple[Criterion, Criterion]:
-    """Returns the criteria that a variant's queue is the thesis' of `who`, within NEAR of it."""
-    queue_bytes = PAPER[who, flows][0]
+def _near_the_thesis(variant: str, contestant: str, flows: int) -> tuple[Criterion, Criterion]:
+    """Returns the criteria that a variant's queue is the thesis' of `contestant`, within NEAR of it."""
+    queue_bytes = PAPER[contestant, flows][0]
     return more_than(variant, QUEUE, (1 - NEAR) * queue_bytes), less_than(variant, QUEUE, (1 + NEAR) * queue_bytes)
 
 

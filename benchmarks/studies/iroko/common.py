@@ -124,19 +124,19 @@ def episode(controller: str) -> str:
 def with_learning(evidence: Evidence, episode_s: float) -> Evidence:
     """Returns the evidence with the variants that WHILE_LEARNING compares: see `learning` and `episode`."""
     last_tenth, first = (lambda steps: steps > LAST_TENTH * steps.max(initial=0.0)), (lambda time_s: time_s <= episode_s)
-    more = [_part(each, learning(each.name), each.learning, last_tenth) for each in evidence.variants.values() if each.learning]
+    more = [_part(row, learning(row.name), row.learning, last_tenth) for row in evidence.variants.values() if row.learning]
     rivals = [evidence.variants[name] for name in RIVALS if more and name in evidence.variants]
-    more += [_part(each, episode(each.name), each.over_time, first) for each in rivals]
+    more += [_part(rival, episode(rival.name), rival.over_time, first) for rival in rivals]
     return with_variants(evidence, more)
 
 
-def _part(who: VariantEvidence, name: str, tracks: Mapping[int, Track], chosen: Callable[[Floats], Any]) -> VariantEvidence:
+def _part(variant: VariantEvidence, name: str, tracks: Mapping[int, Track], chosen: Callable[[Floats], Any]) -> VariantEvidence:
     """Returns the means over a part of each seed's track as a variant; no value for a seed where nothing was measured."""
     numbers = {}
-    for measure in (each.name for each in COMPARED):
+    for measure in (column.name for column in COMPARED):
         parts = {seed: track.values[measure][chosen(track.x)] for seed, track in tracks.items()}
         numbers[measure] = {seed: float(np.nanmean(part)) for seed, part in parts.items() if np.isfinite(part).any()}
-    return replace(who, name=name, label=name, numbers=numbers, over_time={}, paper={})
+    return replace(variant, name=name, label=name, numbers=numbers, over_time={}, paper={})
 
 
 def study(
@@ -144,13 +144,13 @@ def study(
 ) -> Study:
     """Returns the study of a figure with one setup, whose figure draws the curves of `panels`."""
     compared = COMPARED if setup.algorithms else ()
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "title": title,
         "source": "F. Ruffy Varga's thesis",
         "variants": setup.variants(),
         "measures": COLUMNS,
         "measure": measured.numbers,
-        "track": partial(measured.track, names=tuple(dict.fromkeys(each.name for each in (*panels, *compared)))),
+        "track": partial(measured.track, names=tuple(dict.fromkeys(column.name for column in (*panels, *compared)))),
         "claims": claims,
         "draw": lambda evidence: drawing.figure(evidence, panels, title),
         "facts": trained.facts(setup),
@@ -160,27 +160,27 @@ def study(
         "collect": TrainedRuns(setup),
         "trains": bool(setup.algorithms),
     }
-    return Study(**{**given, **more})
+    return Study(**{**fields, **more})
 
 
 def hidden_queues(evidence: Evidence) -> list[str]:
     """Returns notes on variants whose queue is in the hosts, where the thesis did not look."""
-    said = []
-    for each in evidence.variants.values():
-        switch, host = each.estimate(SWITCH.name), each.estimate(HOST.name)
+    notes = []
+    for row in evidence.variants.values():
+        switch, host = row.estimate(SWITCH.name), row.estimate(HOST.name)
         if switch and host and host.mean > max(switch.mean, 10 * 1514):
             where = f"{quantity(host.mean, 'bytes')} in hosts, {quantity(switch.mean, 'bytes')} in switches"
-            said.append(f"{sentence(each.label)} keeps its queue in the hosts: {where} (the longest at each moment, on average).")
-    return said
+            notes.append(f"{sentence(row.label)} keeps its queue in the hosts: {where} (the longest at each moment, on average).")
+    return notes
 
 
 def unequal_shares(evidence: Evidence) -> list[str]:
     """Returns notes on variants with unequal shares. The reward misses them, since it counts the average commanded rate."""
-    said, fair = [], evidence.variants.get("fair-share")
+    notes, fair = [], evidence.variants.get("fair-share")
     best = fair.estimate(JAIN.name) if fair else None
-    for each in evidence.variants.values():
-        shares = each.numbers.get(JAIN.name, {})
+    for row in evidence.variants.values():
+        shares = row.numbers.get(JAIN.name, {})
         if best and shares and min(shares.values()) < UNEQUAL * best.mean:
             listed = ", ".join(f"{share:.2f}" for _, share in sorted(shares.items()))
-            said.append(f"{sentence(each.label)} shares unequally: Jain's index {listed} by seed (the oracle: {best.mean:.2f}).")
-    return said
+            notes.append(f"{sentence(row.label)} shares unequally: Jain's index {listed} by seed (the oracle: {best.mean:.2f}).")
+    return notes

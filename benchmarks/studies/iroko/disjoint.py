@@ -25,10 +25,10 @@ def most_disjoint(paths: Sequence[frozenset[int]]) -> list[int]:
         nonlocal best
         if len(chosen) > len(best):
             best = chosen
-        for place, number in enumerate(free):
-            if len(chosen) + len(free) - place <= len(best):
+        for index, number in enumerate(free):
+            if len(chosen) + len(free) - index <= len(best):
                 return
-            extend([*chosen, number], [each for each in free[place + 1 :] if not paths[each] & paths[number]])
+            extend([*chosen, number], [other for other in free[index + 1 :] if not paths[other] & paths[number]])
 
     extend([], list(range(len(paths))))
     return best

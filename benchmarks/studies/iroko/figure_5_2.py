@@ -14,21 +14,21 @@ SOURCE = "thesis, section 5, figure 5.2"
 
 
 def _claims() -> Iterator[Claim]:
-    for who in ("DDPG", "APPO"):
-        yield Claim(f"{who} cuts the queue", SOURCE, (below(who, "cubic", SWITCH, 0.5),))
-        yield Claim(f"Learning agents pay with bandwidth: {who}", SOURCE, (below(who, DCTCP, GOODPUT),))
+    for agent in ("DDPG", "APPO"):
+        yield Claim(f"{agent} cuts the queue", SOURCE, (below(agent, "cubic", SWITCH, 0.5),))
+        yield Claim(f"Learning agents pay with bandwidth: {agent}", SOURCE, (below(agent, DCTCP, GOODPUT),))
     yield Claim("TCP NV does badly", SOURCE, (above("nv", DCTCP, SWITCH), below("nv", DCTCP, REWARD)))
     starved = below("DDPG", "fair-share", GOODPUT, 0.1)
     yield Claim("DDPG settles at a minimal allocation and starves all hosts", SOURCE, (starved,))
-    better = (above("PPO", each, REWARD) for each in (DCTCP, "nv", "DDPG"))
+    better = (above("PPO", rival, REWARD) for rival in (DCTCP, "nv", "DDPG"))
     yield Claim("PPO over TCP is the best mix of a short queue and reward", SOURCE, (below("PPO", DCTCP, SWITCH), *better))
     yield Claim("REINFORCE is not better than PPO", SOURCE, (below("REINFORCE", "PPO", REWARD),))
-    for who in ("DDPG", "APPO"):
-        halved = below(learning(who), episode("cubic"), SWITCH, 0.5)
-        yield Claim(f"{who} cuts the queue", SOURCE, (halved,), WHILE_LEARNING)
-    for who, source in (("DDPG", SOURCE), ("APPO", SOURCE), ("PPO", "ours: the synchronous form of APPO")):
-        less = below(learning(who), episode(DCTCP), GOODPUT)
-        yield Claim(f"Learning agents pay with bandwidth: {who}", source, (less,), WHILE_LEARNING)
+    for agent in ("DDPG", "APPO"):
+        halved = below(learning(agent), episode("cubic"), SWITCH, 0.5)
+        yield Claim(f"{agent} cuts the queue", SOURCE, (halved,), WHILE_LEARNING)
+    for agent, source in (("DDPG", SOURCE), ("APPO", SOURCE), ("PPO", "ours: the synchronous form of APPO")):
+        less = below(learning(agent), episode(DCTCP), GOODPUT)
+        yield Claim(f"Learning agents pay with bandwidth: {agent}", source, (less,), WHILE_LEARNING)
 
 
 STUDY = common.study(common.DUMBBELL_10M, TITLE, [*_claims()], (*common.PANELS, common.RTT_PANEL))

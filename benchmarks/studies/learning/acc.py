@@ -47,31 +47,31 @@ MEASURES = {each: Measure(each, f"reward, {each}", digits=4) for each in (*CASES
 
 def drawn(case: str, number: int) -> Scenario:
     for again in range(1000):
-        found = scenarios.drawn(0, "held out", case, number, again)
-        if case in (MIX, found.kind):
-            return found
+        scenario = scenarios.drawn(0, "held out", case, number, again)
+        if case in (MIX, scenario.kind):
+            return scenario
     raise AgentError(f"no scenario of {case} in 1000 draws")
 
 
 def rows(options: StudyOptions, progress: Progress) -> Rewards:
     """Trains the nets, and measures all contestants in each scenario."""
-    place, wanted = METHOD.place("acc", options), options.seeds or max(CASES.values())
+    folder, most = METHOD.place("acc", options), options.seeds or max(CASES.values())
     some = options.variants or [*NETS][: None if options.all_cases else 1]
-    asked = {name: seed for name, seed in NETS.items() if name in some}
-    nets = {name: AccPolicy.read(METHOD.policy(place / f"seed-{seed}", seed, options)) for name, seed in asked.items()}
-    kept = Kept(place, (repr((CASES, CHOSEN_IN, SLOTS, SECN, DEPLOYED)),))
-    found: Rewards = {}
-    for episode in range(min(CHOSEN_IN, wanted)):
+    seeds = {name: seed for name, seed in NETS.items() if name in some}
+    nets = {name: AccPolicy.read(METHOD.policy(folder / f"seed-{seed}", seed, options)) for name, seed in seeds.items()}
+    memo = Kept(folder, (repr((CASES, CHOSEN_IN, SLOTS, SECN, DEPLOYED)),))
+    table: Rewards = {}
+    for episode in range(min(CHOSEN_IN, most)):
         seed = draw(1, "acc lab", episode) % 2**32
-        acc_labs.add(found, CHOICE, episode + 1, kept.of(f"{CHOICE} {episode}", scenarios.drawn(1, episode), seed, STATIC, SLOTS))
+        acc_labs.add(table, CHOICE, episode + 1, memo.of(f"{CHOICE} {episode}", scenarios.drawn(1, episode), seed, STATIC, SLOTS))
     for case, count in CASES.items():
-        for number in range(min(count, wanted)):
+        for number in range(min(count, most)):
             progress.phase(f"measure {case} {number + 1}")
-            acc_labs.add(found, case, number + 1, _measured(kept, case, number, nets))
-    return found
+            acc_labs.add(table, case, number + 1, _measured(memo, case, number, nets))
+    return table
 
 
-def _measured(kept: Kept, case: str, number: int, nets: Mapping[str, AccPolicy]) -> dict[str, float]:
+def _measured(memo: Kept, case: str, number: int, nets: Mapping[str, AccPolicy]) -> dict[str, float]:
     lab_seed = draw(0, "acc held out", case, number) % 2**32
     sizes = (DEPLOYED.inputs, *HIDDEN, len(DEPLOYED.actions))
     untrained = QNetwork.random(sizes, np.random.default_rng(draw(0, "acc untrained")))
@@ -79,9 +79,9 @@ def _measured(kept: Kept, case: str, number: int, nets: Mapping[str, AccPolicy])
     contestants = {stored[name]: held_out.greedy(DEPLOYED, policy.net) for name, policy in nets.items()}
     contestants |= acc_labs.secn() | STATIC
     contestants |= {UNTRAINED: held_out.greedy(DEPLOYED, untrained), CHANCE: held_out.chance(DEPLOYED, lab_seed)}
-    found = kept.of(f"{case} {number}", drawn(case, number), lab_seed, contestants, SLOTS)
-    names = {told: name for name, told in stored.items()}
-    return {names.get(name, name): reward for name, reward in found.items()}
+    rewards = memo.of(f"{case} {number}", drawn(case, number), lab_seed, contestants, SLOTS)
+    names = {stored_name: name for name, stored_name in stored.items()}
+    return {names.get(name, name): reward for name, reward in rewards.items()}
 
 
 def with_oracles(evidence: Evidence) -> Evidence:
@@ -90,9 +90,9 @@ def with_oracles(evidence: Evidence) -> Evidence:
     if not totals:
         return evidence
     single = max(totals, key=lambda name: totals[name])
-    made = replace(evidence.variants[single], name=SINGLE, label=f"{single}, the {SINGLE}")
-    best = acc_labs.best_of(evidence, lambda rows: {seed: max(each[seed] for each in rows.values()) for seed in rows[single]})
-    return replace(evidence, variants={**evidence.variants, SINGLE: made, BEST: best})
+    single_variant = replace(evidence.variants[single], name=SINGLE, label=f"{single}, the {SINGLE}")
+    best = acc_labs.best_of(evidence, lambda rows: {seed: max(row[seed] for row in rows.values()) for seed in rows[single]})
+    return replace(evidence, variants={**evidence.variants, SINGLE: single_variant, BEST: best})
 
 
 def better(case: str, rival: str) -> Criterion:
@@ -100,12 +100,12 @@ def better(case: str, rival: str) -> Criterion:
 
     def judge(evidence: Evidence) -> Outcome:
         other, nets = dict(evidence.values(rival, case)), [name for name in NETS if name in evidence.variants]
-        gains = [found for name in nets if (found := paired(other, dict(evidence.values(name, case))))]
+        gains = [gain for name in nets if (gain := paired(other, dict(evidence.values(name, case))))]
         if not gains or any(gain.half is None for gain in gains):
             return bounded(None, "one scenario has no interval")
         won = sum(gain.mean > 0 and gain.differs_from_0 for gain in gains)
-        said = ", ".join(f"{gain.mean:+.4f} \u00b1 {gain.half or 0:.4f}" for gain in gains)
-        return bounded(won >= ENOUGH * len(gains), f"{case}, above {rival}: {said}", sure=True)
+        words = ", ".join(f"{gain.mean:+.4f} \u00b1 {gain.half or 0:.4f}" for gain in gains)
+        return bounded(won >= ENOUGH * len(gains), f"{case}, above {rival}: {words}", sure=True)
 
     return Criterion(f"{case}: reward above that of {rival} with {ENOUGH:.0%} of the nets", (rival,), judge, (case,))
 
@@ -115,8 +115,8 @@ class NetRows(FunctionRows):
     """Collects rewards, and names shorter trainings."""
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
-        made = FunctionRows.__call__(self, study, options, progress)
-        return replace(made, evidence=replace(made.evidence, shortfall=METHOD.shortfall(made.evidence.shortfall, options)))
+        base = FunctionRows.__call__(self, study, options, progress)
+        return replace(base, evidence=replace(base.evidence, shortfall=METHOD.shortfall(base.evidence.shortfall, options)))
 
 
 STUDY = Study(

@@ -62,29 +62,29 @@ class Kept:
 
     @property
     def path(self) -> Path:
-        told = "\n".join((fingerprint.programs(), fingerprint.agents(), *self.parts))
-        return self.place / f"rewards-{hashlib.sha256(told.encode()).hexdigest()[: fingerprint.DIGITS]}.json"
+        identity = "\n".join((fingerprint.programs(), fingerprint.agents(), *self.parts))
+        return self.place / f"rewards-{hashlib.sha256(identity.encode()).hexdigest()[: fingerprint.DIGITS]}.json"
 
     def of(
         self, lab: str, case: LabCase, seed: int, contestants: Mapping[str, Contestant], slots: int, *, all_queues: bool = False
     ) -> dict[str, float]:
         """Returns the rewards by contestant. Those that are in the file are read, others are measured and added."""
-        kept = self.rewards.setdefault(lab, {})
-        if missing := {name: each for name, each in contestants.items() if name not in kept}:
+        rewards = self.rewards.setdefault(lab, {})
+        if missing := {name: contestant for name, contestant in contestants.items() if name not in rewards}:
             with scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
-                kept |= held_out.rewards(case, seed, missing, slots=slots, folder=folder, all_queues=all_queues)
+                rewards |= held_out.rewards(case, seed, missing, slots=slots, folder=folder, all_queues=all_queues)
             put(self.path, (json.dumps(self.rewards, indent=1) + "\n").encode())
-        return {name: kept[name] for name in contestants}
+        return {name: rewards[name] for name in contestants}
 
 
-def add(found: Rewards, measure: str, seed: int, rewards: Mapping[str, float]) -> None:
+def add(by_name: Rewards, measure: str, seed: int, rewards: Mapping[str, float]) -> None:
     for name, reward in rewards.items():
-        found.setdefault(name, {}).setdefault(measure, {})[seed] = reward
+        by_name.setdefault(name, {}).setdefault(measure, {})[seed] = reward
 
 
 def best_of(evidence: Evidence, chosen: Callable[[Mapping[str, Mapping[int, float]]], Mapping[int, float]]) -> VariantEvidence:
     """Returns the oracle: for each measure the value that `chosen` computes from the rewards of all actions."""
-    actions = {name: each for name, each in evidence.variants.items() if name in STATIC}
-    names = dict.fromkeys(measure for each in actions.values() for measure in each.numbers)
-    numbers = {of: chosen({name: each.numbers[of] for name, each in actions.items() if of in each.numbers}) for of in names}
+    actions = {name: row for name, row in evidence.variants.items() if name in STATIC}
+    names = dict.fromkeys(measure for row in actions.values() for measure in row.numbers)
+    numbers = {of: chosen({name: row.numbers[of] for name, row in actions.items() if of in row.numbers}) for of in names}
     return VariantEvidence(BEST, BEST, "#222222", numbers)

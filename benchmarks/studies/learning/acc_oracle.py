@@ -59,13 +59,13 @@ class OracleCase:
     over: str = "DCQCN"
 
     def spec(self, template: Template, duration_ns: int, seed: int) -> Spec:
-        own = OVER[self.over]
+        transport = OVER[self.over]
         links = {"rate": f"{self.rate_bps}bit/s", "delay": "580ns", "marking": "secn1"}
         data = {
             "name": "acc-oracle",
             "seed": seed,
-            **own,
-            "topology": {**self.network, **links, **own["topology"]},
+            **transport,
+            "topology": {**self.network, **links, **transport["topology"]},
             "workload": dict(self.workload),
             "monitor": {"tcp_interval": "5ms"},
         }
@@ -90,16 +90,16 @@ CASES = {
 
 def rows(options: StudyOptions, progress: Progress) -> Rewards:
     """Returns the rewards of all contestants, by case and seed."""
-    shipped, found = SHIPPED[DEPLOYED.name], Rewards()
+    shipped, rewards = SHIPPED[DEPLOYED.name], Rewards()
     policy, sha = AccPolicy.read(shipped), hashlib.sha256(shipped.read_bytes()).hexdigest()
-    kept = Kept(collect.folder("acc-oracle", options), (sha, repr((CASES, SLOTS, SECN, DEPLOYED))))
+    memo = Kept(collect.folder("acc-oracle", options), (sha, repr((CASES, SLOTS, SECN, DEPLOYED))))
     for seed, (name, case) in product(range(1, (options.seeds or SEEDS) + 1), CASES.items()):
         progress.phase(f"measure {name}, seed {seed}")
         lab_seed = draw(0, "acc oracle", name, seed) % 2**32
         contestants = {NET: held_out.greedy(DEPLOYED, policy.net), CHANCE: held_out.chance(DEPLOYED, lab_seed)}
         contestants |= acc_labs.secn(case.rate_bps) | STATIC
-        acc_labs.add(found, name, seed, kept.of(f"{name} {seed}", case, lab_seed, contestants, SLOTS, all_queues=True))
-    return found
+        acc_labs.add(rewards, name, seed, memo.of(f"{name} {seed}", case, lab_seed, contestants, SLOTS, all_queues=True))
+    return rewards
 
 
 def mean(evidence: Evidence, name: str, case: str) -> float:
@@ -120,29 +120,29 @@ def with_oracle(evidence: Evidence) -> Evidence:
 
 def gain(evidence: Evidence, cases: Sequence[str], rival: str) -> Estimate | None:
     """Returns how much more the net earns than a rival, over the seeds of cases."""
-    mine, other = ([evidence.values(who, case) for case in cases] for who in (NET, rival))
-    return estimate([own[seed] - its[seed] for own, its in zip(mine, other, strict=True) for seed in own if seed in its])
+    earned, other = ([evidence.values(contestant, case) for case in cases] for contestant in (NET, rival))
+    return estimate([net[seed] - its[seed] for net, its in zip(earned, other, strict=True) for seed in net if seed in its])
 
 
 def share(evidence: Evidence, case: str, rival: str) -> str:
     """Returns the net's share of the oracle's gain over a rival, in words."""
     possible = mean(evidence, BEST, case) - mean(evidence, rival, case)
-    own = gain(evidence, [case], rival)
-    assert own is not None
+    net_gain = gain(evidence, [case], rival)
+    assert net_gain is not None
     if possible < LITTLE:
-        return f"over {rival} the oracle gains {possible:+.4f}, too little to share (ACC {own.mean:+.4f})"
-    return f"over {rival} ACC gains {own.mean / possible:.0%} of {possible:+.4f}"
+        return f"over {rival} the oracle gains {possible:+.4f}, too little to share (ACC {net_gain.mean:+.4f})"
+    return f"over {rival} ACC gains {net_gain.mean / possible:.0%} of {possible:+.4f}"
 
 
 def notes(evidence: Evidence) -> list[str]:
     if not {BEST, NET, *SECN} <= evidence.variants.keys():
         return []
-    found = []
+    lines = []
     for case in CASES:
         best = best_action(evidence, case)
-        which = f"{best} ({told(DEPLOYED.actions[list(STATIC).index(best)])})"
-        found.append(f"{case}: the oracle is {which}; {'; '.join(share(evidence, case, rival) for rival in SECN)}.")
-    return found
+        action_text = f"{best} ({told(DEPLOYED.actions[list(STATIC).index(best)])})"
+        lines.append(f"{case}: the oracle is {action_text}; {'; '.join(share(evidence, case, rival) for rival in SECN)}.")
+    return lines
 
 
 def better(over: str, rival: str) -> Criterion:
@@ -150,13 +150,13 @@ def better(over: str, rival: str) -> Criterion:
     cases = [case for case in CASES if case.startswith(over)]
 
     def judge(evidence: Evidence) -> Outcome:
-        found = gain(evidence, cases, rival)
-        if found is None or found.half is None:
+        advantage = gain(evidence, cases, rival)
+        if advantage is None or advantage.half is None:
             return Outcome(Verdict.NOT_TESTED, "too few cases")
-        said = f"{over}, {NET} above {rival}: {found.mean:+.4f} \u00b1 {found.half:.4f}"
-        if not found.differs_from_0:
-            return Outcome(Verdict.NO_DIFFERENCE, said)
-        return bounded(found.mean > 0, said, sure=True)
+        words = f"{over}, {NET} above {rival}: {advantage.mean:+.4f} \u00b1 {advantage.half:.4f}"
+        if not advantage.differs_from_0:
+            return Outcome(Verdict.NO_DIFFERENCE, words)
+        return bounded(advantage.mean > 0, words, sure=True)
 
     return Criterion(f"{over}: reward of {NET} above that of {rival}, all cases", (NET, rival), judge, tuple(cases))
 
@@ -169,12 +169,14 @@ TITLE = "ACC and static markings in cases that no training had"
 
 def beside_the_oracle(evidence: Evidence) -> Evidence:
     """Returns by case how much less the net and its rivals earn than the oracle."""
-    made = {}
-    for case, who in product(CASES, [who for who in DRAWN if who in evidence.variants]):
-        best, mine = evidence.values(BEST, case), evidence.values(who, case)
-        less = {seed: value - best[seed] for seed, value in mine.items() if seed in best}
-        made[f"{case}, {who}"] = VariantEvidence(f"{case}, {who}", who, evidence.variants[who].color, {LESS.name: less})
-    return Evidence(made)
+    variants = {}
+    for case, contestant in product(CASES, [contestant for contestant in DRAWN if contestant in evidence.variants]):
+        best, earned = evidence.values(BEST, case), evidence.values(contestant, case)
+        less = {seed: value - best[seed] for seed, value in earned.items() if seed in best}
+        variants[f"{case}, {contestant}"] = VariantEvidence(
+            f"{case}, {contestant}", contestant, evidence.variants[contestant].color, {LESS.name: less}
+        )
+    return Evidence(variants)
 
 
 STUDY = Study(

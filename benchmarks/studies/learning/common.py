@@ -41,8 +41,8 @@ class Method:
         """Returns the policy file of a seed, trained now, or gone on with, or trained before."""
         if not (out / POLICY).is_file():
             resume = ["--resume"] if (out / CHECKPOINT).is_file() else []
-            told = ["--seed", str(seed), self.option, str(options.steps or self.steps), "--out", str(out), *more, *resume]
-            if code := subprocess.run(dcgym("method", self.name, "train", *told)).returncode:
+            arguments = ["--seed", str(seed), self.option, str(options.steps or self.steps), "--out", str(out), *more, *resume]
+            if code := subprocess.run(dcgym("method", self.name, "train", *arguments)).returncode:
                 raise TestbedError(f"dcgym {self.name} train --out {out} ended with exit code {code}; it says why above")
         return (out / POLICY).absolute()
 
@@ -65,22 +65,22 @@ class AfterTraining:
         progress.phase("training")
         name = study.name.rpartition("/")[2]
         seeds = range(1, (options.seeds or study.seeds) + 1)
-        for folder, more in {place: more for seed in seeds for place, more in self.trainings(seed).items()}.items():
+        for folder, more in {subfolder: more for seed in seeds for subfolder, more in self.trainings(seed).items()}.items():
             self.method.policy(self.method.place(name, options) / folder, int(folder.rpartition("-")[2]), options, more)
-        made = SpecRuns()(replace(study, runs=self.method.runs(name, options)), options, progress)
-        return Collected(replace(made.evidence, shortfall=self.method.shortfall(made.evidence.shortfall, options)))
+        collected = SpecRuns()(replace(study, runs=self.method.runs(name, options)), options, progress)
+        return Collected(replace(collected.evidence, shortfall=self.method.shortfall(collected.evidence.shortfall, options)))
 
 
-def most(about: tuple[str, ...], words: str, share: float, holds: Callable[[Evidence, int], bool], said: str) -> Criterion:
+def most(about: tuple[str, ...], words: str, share: float, holds: Callable[[Evidence, int], bool], measure: str) -> Criterion:
     """Returns the criterion that `holds(evidence, seed)` for at least a share of the seeds that the first variant has.
 
-    `said`: the measure whose values, for the first variant, describe the outcome.
+    `measure`: the measure whose values, for the first variant, describe the outcome.
     """
 
     def judge(evidence: Evidence) -> Outcome:
-        values = evidence.values(about[0], said)
-        good = [seed for seed in values if holds(evidence, seed)]
-        told = f"{about[0]}: {len(good)} of {len(values)} seeds ({', '.join(f'{value:.4g}' for value in values.values())})"
-        return bounded(len(good) >= share * len(values) if values else None, told, sure=True)
+        values = evidence.values(about[0], measure)
+        passing = [seed for seed in values if holds(evidence, seed)]
+        text = f"{about[0]}: {len(passing)} of {len(values)} seeds ({', '.join(f'{value:.4g}' for value in values.values())})"
+        return bounded(len(passing) >= share * len(values) if values else None, text, sure=True)
 
-    return Criterion(f"{words}, with {share:.0%} of the seeds", about, judge, (said,))
+    return Criterion(f"{words}, with {share:.0%} of the seeds", about, judge, (measure,))

@@ -35,8 +35,8 @@ VARIANTS = [
 ]
 
 
-def fair(flows: int, mine: float, least: float) -> bool:
-    return mine < least or (flows not in CROWDED and mine <= least + NEAR)
+def fair(flows: int, value: float, least: float) -> bool:
+    return value < least or (flows not in CROWDED and value <= least + NEAR)
 
 
 REQUIRED: Mapping[str, tuple[Callable[[int, float, float], bool], tuple[str, ...], Measure]] = {
@@ -52,8 +52,10 @@ EVERYTHING = "A seed passes everything"
 def passes(evidence: Evidence, seed: int, text: str, flows: int) -> bool:
     """Returns whether a seed's policy meets a condition; flows that do not end leave some values unknown."""
     holds, rivals, measure = REQUIRED[text]
-    mine, *others = (evidence.values(n_to_one.name(who, flows), measure.name).get(seed, math.inf) for who in (FDCC, *rivals))
-    return holds(flows, mine, min(others, default=math.inf))
+    value, *others = (
+        evidence.values(n_to_one.name(contestant, flows), measure.name).get(seed, math.inf) for contestant in (FDCC, *rivals)
+    )
+    return holds(flows, value, min(others, default=math.inf))
 
 
 def passes_all(evidence: Evidence, seed: int) -> bool:
@@ -63,7 +65,7 @@ def passes_all(evidence: Evidence, seed: int) -> bool:
 def criterion(text: str, flows: int) -> Criterion:
     """Returns the criterion that enough seeds meet a condition."""
     rivals, measure = REQUIRED[text][1:] if text in REQUIRED else (RIVALS, UNFINISHED)
-    about = tuple(n_to_one.name(who, flows) for who in (FDCC, *rivals))
+    about = tuple(n_to_one.name(contestant, flows) for contestant in (FDCC, *rivals))
     holds = partial(passes, text=text, flows=flows) if text in REQUIRED else passes_all
     return most(about, f"{flows} flows: {text}", ENOUGH, holds, measure.name)
 

@@ -43,7 +43,7 @@ def setup(name: str, environment: str, **length: Any) -> Setup:
     spec = SPECS[environment]
     topology = dict(spec["topology"])
     k_bytes = {"topology.k_bytes": topology.pop("k_bytes")} if "k_bytes" in topology else {}  # static settings have their own
-    own = {"controller.name": "dctcp", "agent.observe": "marking", **k_bytes}
+    common_keys = {"controller.name": "dctcp", "agent.observe": "marking", **k_bytes}
     duration = spec["time"]["duration"]
     trainings = TrainedLength(seeds=3, episode=duration, duration=duration, warmup="0s", **length)
     statics = [
@@ -59,8 +59,8 @@ def setup(name: str, environment: str, **length: Any) -> Setup:
         baselines=(),
         own=(
             *statics,
-            PolicyVariant(RANDOM, {**own, "controller.policy": "random"}, "#D55E00"),
-            PolicyVariant(TRAINED, own, COLORS["PPO"], algorithm="PPO"),
+            PolicyVariant(RANDOM, {**common_keys, "controller.policy": "random"}, "#D55E00"),
+            PolicyVariant(TRAINED, common_keys, COLORS["PPO"], algorithm="PPO"),
         ),
     )
 
@@ -76,15 +76,15 @@ def with_best(evidence: Evidence) -> Evidence:
     if not known:
         return evidence
     best = max(known, key=lambda name: known[name])
-    made = replace(evidence.variants[best], name=BEST, label=f"{BEST}: {best}")
-    return replace(evidence, variants={**evidence.variants, BEST: made})
+    best_variant = replace(evidence.variants[best], name=BEST, label=f"{BEST}: {best}")
+    return replace(evidence, variants={**evidence.variants, BEST: best_variant})
 
 
 def beside_the_best(evidence: Evidence) -> Outcome:
     best = float(np.mean([*evidence.values(BEST, REWARD.name).values()]))
-    mine = [*evidence.values(TRAINED, REWARD.name).values()]
-    said = f"{', '.join(f'{each:.3f}' for each in mine)}; {evidence.variants[BEST].label} {best:.3f}"
-    return bounded(min(mine) >= best - SHORT_OF * abs(best) if mine else None, said)
+    rewards = [*evidence.values(TRAINED, REWARD.name).values()]
+    words = f"{', '.join(f'{reward:.3f}' for reward in rewards)}; {evidence.variants[BEST].label} {best:.3f}"
+    return bounded(min(rewards) >= best - SHORT_OF * abs(best) if rewards else None, words)
 
 
 AS_GOOD = f"reward of {TRAINED} that of the {BEST} less {SHORT_OF:.0%}, or more, for every seed"

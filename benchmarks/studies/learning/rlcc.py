@@ -61,8 +61,8 @@ def flows_file(flows: int) -> str:
 def measure(result: Result) -> dict[str, float]:
     """Returns numbers of settled flows. The inflation is a mean over time: probes would count short round trips more often."""
     summary = result.summary
-    found = {each.name: number(summary.get(each.name)) for each in (UTILIZATION, JAIN, DROPS)}
-    return found | {
+    values = {column.name: number(summary.get(column.name)) for column in (UTILIZATION, JAIN, DROPS)}
+    return values | {
         INFLATION.name: 1 + number(summary["queueing_delay_s"]) * 1e9 / BASE_NS,
         GOODPUT.name: number(summary["goodput_bps"]) / LINE_BPS / PAYLOAD_SHARE,
     }

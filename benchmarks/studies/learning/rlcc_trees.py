@@ -39,21 +39,21 @@ def policies(seeds: Sequence[int]) -> Files:
 def with_ratios(evidence: Evidence) -> Evidence:
     """Returns the evidence with the ratios of the trees' goodput and inflation to the network's, by seed."""
     variants = dict(evidence.variants)
-    for who, flows in [(name(f"{count} trees", flows), flows) for count in TREES for flows in SETTLED_MS]:
-        if who not in variants:
+    for variant, flows in [(name(f"{count} trees", flows), flows) for count in TREES for flows in SETTLED_MS]:
+        if variant not in variants:
             continue
-        numbers = dict(variants[who].numbers)
-        for each, (ratio, _) in OF_NETWORK.items():
-            of = evidence.values(name(NETWORK, flows), each.name)
-            numbers[ratio.name] = {seed: value / of[seed] for seed, value in numbers[each.name].items() if seed in of}
-        variants[who] = replace(variants[who], numbers=numbers)
+        numbers = dict(variants[variant].numbers)
+        for measure, (ratio, _) in OF_NETWORK.items():
+            of = evidence.values(name(NETWORK, flows), measure.name)
+            numbers[ratio.name] = {seed: value / of[seed] for seed, value in numbers[measure.name].items() if seed in of}
+        variants[variant] = replace(variants[variant], numbers=numbers)
     return replace(evidence, variants=variants)
 
 
 def near(count: int) -> Claim:
     source = "RL-CC, section V: at most 10 trees of depth 4" if count == TREES[0] else "ours: more trees come nearer"
     bounds = [(ratio, 1 - within, 1 + within) for ratio, within in OF_NETWORK.values()]
-    criteria = tuple(between(name(f"{count} trees", flows), *each) for flows in SETTLED_MS for each in bounds)
+    criteria = tuple(between(name(f"{count} trees", flows), *bound) for flows in SETTLED_MS for bound in bounds)
     return Claim(f"{count} trees do what their network does", source, criteria)
 
 

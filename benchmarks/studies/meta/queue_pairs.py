@@ -28,8 +28,8 @@ PAUSES = Measure("pauses", "pauses told")
 SOURCE = "Gangidi et al., section 4"
 
 
-def name(who: str, queue_pairs: int) -> str:
-    return f"{who}, {queue_pairs} queue pairs"
+def name(contestant: str, queue_pairs: int) -> str:
+    return f"{contestant}, {queue_pairs} queue pairs"
 
 
 def flows(queue_pairs: int) -> str:

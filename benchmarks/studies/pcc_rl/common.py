@@ -50,19 +50,24 @@ NOTES = (
 
 def label(name: str) -> str:
     """Returns the label of a contestant or a variant: who stands in for whom."""
-    who, comma, rest = name.partition(", ")
-    return f"{who} ({STAND_INS[who]}){comma}{rest}" if who in STAND_INS else name
+    contestant, comma, rest = name.partition(", ")
+    return f"{contestant} ({STAND_INS[contestant]}){comma}{rest}" if contestant in STAND_INS else name
 
 
-def told(name: str, who: str, printed: Sequence[float] = ()) -> dict[str, Any]:
+def told(name: str, contestant: str, printed: Sequence[float] = ()) -> dict[str, Any]:
     """Returns style and printed values of a variant; `printed` is a cell of a table in the paper's units."""
-    paper = {each.name: value * unit for each, value, unit in zip(MEASURES, printed, SCALES, strict=False)}
-    return {"color": COLORS[who], "label": label(name), "paper": paper}
+    paper = {measure.name: value * unit for measure, value, unit in zip(MEASURES, printed, SCALES, strict=False)}
+    return {"color": COLORS[contestant], "label": label(name), "paper": paper}
 
 
 def lines(counts: Sequence[int], name: Callable[[str, int], str]) -> list[VariantLine]:
     """Returns a line per contestant of the tables, over the number of flows or hosts."""
     return [
-        VariantLine(label(who), COLORS[who], {count: name(who, count) for count in counts}, *LOOKS.get(who, ()))
-        for who in IN_TABLES
+        VariantLine(
+            label(contestant),
+            COLORS[contestant],
+            {count: name(contestant, count) for count in counts},
+            *LOOKS.get(contestant, ()),
+        )
+        for contestant in IN_TABLES
     ]

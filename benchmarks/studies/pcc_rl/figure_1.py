@@ -63,17 +63,19 @@ WHOSE: Mapping[str, tuple[str, ...]] = {
 DRAWN = (*WHO, SWIFT_PCC)
 
 
-def on(who: str, setup: str) -> str:
+def on(contestant: str, setup: str) -> str:
     """Returns the name of a contestant in a comparison of a set-up."""
-    return rlcc.of_setup(who, setup) if who in WHOSE[setup] else who
+    return rlcc.of_setup(contestant, setup) if contestant in WHOSE[setup] else contestant
 
 
-def _variant(who: str, flows: int, setup: str) -> Variant:
-    size, title = SIZES.get(setup, SHORT_SIZE), name(on(who, setup), flows)
+def _variant(contestant: str, flows: int, setup: str) -> Variant:
+    size, title = SIZES.get(setup, SHORT_SIZE), name(on(contestant, setup), flows)
     workload = {"kind": "long_short", "long": 1, "short": flows - 1, "size": size, "short_start": BEGIN_NS, "jitter": JITTER_NS}
     keys = HALF_STEP if setup == HALF else rlcc.PRESETS.get(setup, {})
-    tracks = None if on(who, setup) in DRAWN else 0
-    return rlcc.variant(title, WHO[who], NINE, workload, keys, length=LENGTH, full=FULL, tracks=tracks, **pccrl.told(title, who))
+    tracks = None if on(contestant, setup) in DRAWN else 0
+    return rlcc.variant(
+        title, WHO[contestant], NINE, workload, keys, length=LENGTH, full=FULL, tracks=tracks, **pccrl.told(title, contestant)
+    )
 
 
 VARIANTS = [_variant(who, flows, setup) for setup in (rlcc.OWN, *SETUPS) for who in WHOSE[setup] for flows in FLOWS]
@@ -81,39 +83,39 @@ VARIANTS = [_variant(who, flows, setup) for setup in (rlcc.OWN, *SETUPS) for who
 
 def _claims(setup: str) -> Iterator[Claim]:
     for flows in FLOWS:
-        ours, dcqcn, swift, hpcc = rows = [name(on(who, setup), flows) for who in WHO]
+        tree, dcqcn, swift, hpcc = rows = [name(on(contestant, setup), flows) for contestant in WHO]
         before = f"{flows} flows (ours: {FULL_BANDWIDTH:.0%})"
-        yield Claim(f"Nobody drops, {flows} flows", SOURCE, tuple(less_than(each, DROPPED, NONE) for each in rows))
-        full = (more_than(ours, BEFORE, FULL_BANDWIDTH),)
+        yield Claim(f"Nobody drops, {flows} flows", SOURCE, tuple(less_than(row, DROPPED, NONE) for row in rows))
+        full = (more_than(tree, BEFORE, FULL_BANDWIDTH),)
         yield Claim(f"PCC-RL's long flow has all of the line before the others come, {before}", SOURCE, full)
-        first = [below(hpcc, each, RECOVERY) for each in (ours, dcqcn, swift)]
+        first = [below(hpcc, rival, RECOVERY) for rival in (tree, dcqcn, swift)]
         never = less_than(hpcc, BEFORE, FULL_BANDWIDTH)
         yield Claim(f"HPCC's long flow recovers first and never has all of the line, {before}", SOURCE, (*first, never))
-        sooner = tuple(below(ours, each, RECOVERY) for each in (swift, dcqcn))
+        sooner = tuple(below(tree, rival, RECOVERY) for rival in (swift, dcqcn))
         yield Claim(f"PCC-RL's long flow recovers before Swift's and DC2QCN's, {flows} flows", SOURCE, sooner)
 
 
 def more(result: Result) -> dict[str, float]:
     """Returns the figure's additional measures, at 100 Gbit/s."""
-    curves, found = track(result, BINS), long_short(result)
+    curves, numbers = track(result, BINS), long_short(result)
     before = (curves.x > LENGTH.warmup_ns / MS) & (curves.x < BEGIN_NS / MS)
     queues, spec = result.records("queues"), without_code(result.manifest["spec"], result.path)
     rest_ns = spec.time.duration_ns - int(result.records("flows")["end_ns"].max())
-    return found | {
-        RECOVERY.name: recovery_s(found, rest_ns / 1e9 / (spec.topology.scale or 1)),
+    return numbers | {
+        RECOVERY.name: recovery_s(numbers, rest_ns / 1e9 / (spec.topology.scale or 1)),
         BEFORE.name: float(curves.values[BANDWIDTH.name][before].mean()) if before.any() else float("nan"),
         BUFFER.name: float(queues["backlog_bytes"].max()) / BUFFER_BYTES,
         DROPPED.name: float(queues["drops"][-len(result.ports) :].sum()),
     }
 
 
-def recovery_s(found: Mapping[str, float], rest_s: float) -> float:
+def recovery_s(numbers: Mapping[str, float], rest_s: float) -> float:
     """Returns the time until the long flow is back, NaN if short ones have not ended.
 
     One that is not back within the run counts as back at its end, `rest_s` after the last short one: it takes at least so long.
     """
-    never = np.isnan(found[RECOVERY.name]) and not found[UNFINISHED.name]
-    return rest_s if never else found[RECOVERY.name]
+    never = np.isnan(numbers[RECOVERY.name]) and not numbers[UNFINISHED.name]
+    return rest_s if never else numbers[RECOVERY.name]
 
 
 def track(result: Result, bins: int = DRAWN_BINS) -> Track:
@@ -133,7 +135,7 @@ def track(result: Result, bins: int = DRAWN_BINS) -> Track:
 def _panels(evidence: Evidence, rows: rlcc.Rows) -> None:
     """Draws as in the paper: 2 flows above, 8 below; bandwidth on the left, the buffer on the right."""
     for row, flows in zip(rows, FLOWS, strict=True):
-        lines = {pccrl.label(who): (name(who, flows), LOOKS.get(who, ("", "-"))[1]) for who in DRAWN}
+        lines = {pccrl.label(contestant): (name(contestant, flows), LOOKS.get(contestant, ("", "-"))[1]) for contestant in DRAWN}
         for ax, panel in zip(row, PANELS, strict=True):
             rlcc.over_time(ax, evidence, panel, lines, f"{flows} flows: ")
     for ax in rows[-1]:

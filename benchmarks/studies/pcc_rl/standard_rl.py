@@ -84,8 +84,8 @@ class StandardTraining(trainings.Training):
     """A training of a standard algorithm by `dcgym train --agents flows`."""
 
     def argv(self) -> list[str]:
-        told = {"algo": self.algorithm, "seed": self.seed, "steps": self.steps, "labs": LABS, "config": self.config}
-        options = [f"--{name}={value}" for name, value in told.items()]
+        arguments = {"algo": self.algorithm, "seed": self.seed, "steps": self.steps, "labs": LABS, "config": self.config}
+        options = [f"--{name}={value}" for name, value in arguments.items()]
         resume = ["--resume"] if self.resumes else []
         return ["train", "--agents=flows", f"--out={self.out}", "--quiet", *options, *resume]
 
@@ -97,8 +97,8 @@ class StandardTraining(trainings.Training):
         return self.steps_so_far() if self.policy.is_file() else 0
 
     def order(self) -> dict[str, object]:
-        told = {"algorithm": self.algorithm, "seed": self.seed, "labs": LABS, "config": CONFIGS[self.algorithm]}
-        return told | {"programs": fingerprint.programs()}
+        order = {"algorithm": self.algorithm, "seed": self.seed, "labs": LABS, "config": CONFIGS[self.algorithm]}
+        return order | {"programs": fingerprint.programs()}
 
     def closed_loop(self) -> dict[int, Mapping[str, float]]:
         """Returns the evaluation of the final policy, by number of flows."""
@@ -113,8 +113,8 @@ class GradientTraining(StandardTraining):
     """A training of eq. 3 by `method rlcc train --ground fluid`. It takes seconds, and does not go on where it was stopped."""
 
     def argv(self) -> list[str]:
-        told = {"seed": self.seed, "updates": -(-self.steps // BATCH), "batch-size": BATCH, "learning-rate": LEARNING_RATE}
-        options = [f"--{name}={value}" for name, value in told.items()]
+        arguments = {"seed": self.seed, "updates": -(-self.steps // BATCH), "batch-size": BATCH, "learning-rate": LEARNING_RATE}
+        options = [f"--{name}={value}" for name, value in arguments.items()]
         return ["method", "rlcc", "train", "--ground=fluid", f"--out={self.out}", "--quiet", f"--bottlenecks={LABS}", *options]
 
     def steps_so_far(self) -> int:
@@ -123,8 +123,8 @@ class GradientTraining(StandardTraining):
         return int(np.genfromtxt(self.out / CURVE_CSV, delimiter=",", names=True)["decisions"].sum())
 
     def order(self) -> dict[str, object]:
-        told = {"algorithm": self.algorithm, "seed": self.seed, "bottlenecks": LABS, "batch": BATCH}
-        return told | {"learning_rate": LEARNING_RATE, "programs": fingerprint.programs()}
+        order = {"algorithm": self.algorithm, "seed": self.seed, "bottlenecks": LABS, "batch": BATCH}
+        return order | {"learning_rate": LEARNING_RATE, "programs": fingerprint.programs()}
 
     def closed_loop(self) -> dict[int, Mapping[str, float]]:
         file = NicPolicy.read(self.policy)
@@ -135,21 +135,21 @@ def name(algorithm: str, flows: int) -> str:
     return f"{LABELS[algorithm]}, {flows} flows"
 
 
-def _mastered(algorithm: str, wanted: bool) -> Criterion:
+def _mastered(algorithm: str, expected: bool) -> Criterion:
     """Returns a criterion: the task is mastered by every seed, or by none."""
     names, measures = {flows: name(algorithm, flows) for flows in FLOWS}, (OVER.name, JAIN.name, RATES.name)
-    who = LABELS[algorithm]
+    label = LABELS[algorithm]
 
     def judge(evidence: Evidence) -> Outcome:
         seeds, masters, off = list(evidence.values(names[FLOWS[0]], OVER.name)), 0, []
         for seed in seeds:
-            rows = [[evidence.values(each, one).get(seed, math.nan) for one in measures] for each in names.values()]
+            rows = [[evidence.values(variant, one).get(seed, math.nan) for one in measures] for variant in names.values()]
             off.append(max(abs(over - 1) for over, _, _ in rows))
             masters += all(abs(over - 1) <= WITHIN and jain > LEAST_JAIN and rates > LEAST_RATES for over, jain, rates in rows)
-        said = f"{who}: {masters} of {len(seeds)} seeds; off eq. 2 by up to {', '.join(f'{each:.0%}' for each in off)}"
-        return bounded(masters == (len(seeds) if wanted else 0), said)
+        text = f"{label}: {masters} of {len(seeds)} seeds; off eq. 2 by up to {', '.join(f'{distance:.0%}' for distance in off)}"
+        return bounded(masters == (len(seeds) if expected else 0), text)
 
-    words = f"{who} {'masters the task with every seed' if wanted else 'does not master the task with any seed'}"
+    words = f"{label} {'masters the task with every seed' if expected else 'does not master the task with any seed'}"
     return Criterion(words, tuple(names.values()), judge, measures)
 
 
@@ -176,20 +176,20 @@ class FluidTrainings:
         own_seeds, own_steps = self.lengths[options.full]
         steps, seeds = options.steps or own_steps, range(1, (options.seeds or own_seeds) + 1)
         folder = collect.folder("standard-rl", options) / trainings.FOLDER
-        collect.write(folder, {f"{each}.toml": CONFIGS[each] for each in algorithms if each in CONFIGS})
-        asked = [training(folder, each, seed, steps) for seed in seeds for each in algorithms]
-        trainings.run_all(asked, options.jobs, progress, options.force)
+        collect.write(folder, {f"{algorithm}.toml": CONFIGS[algorithm] for algorithm in algorithms if algorithm in CONFIGS})
+        planned = [training(folder, algorithm, seed, steps) for seed in seeds for algorithm in algorithms]
+        trainings.run_all(planned, options.jobs, progress, options.force)
         progress.phase("measuring")
-        found = {each: {one.seed: one for one in asked if one.algorithm == each} for each in algorithms}
-        loops = {each: {seed: one.closed_loop() for seed, one in own.items()} for each, own in found.items()}
-        made = {}
-        for each in (each for each in study.variants if PLACES[each.name][0] in algorithms):
-            who, flows = PLACES[each.name]
-            values = {seed: {one.name: loop[flows][one.name] for one in MEASURES} for seed, loop in loops[who].items()}
-            curves = {seed: Track(np.array([float(one.trained())]), {}) for seed, one in found[who].items()}
-            made[each.name] = each.evidence(collect.by_measure(values), learning=curves)
+        groups = {algorithm: {one.seed: one for one in planned if one.algorithm == algorithm} for algorithm in algorithms}
+        loops = {algorithm: {seed: one.closed_loop() for seed, one in by_seed.items()} for algorithm, by_seed in groups.items()}
+        variants = {}
+        for variant in (variant for variant in study.variants if PLACES[variant.name][0] in algorithms):
+            algorithm, flows = PLACES[variant.name]
+            values = {seed: {one.name: loop[flows][one.name] for one in MEASURES} for seed, loop in loops[algorithm].items()}
+            curves = {seed: Track(np.array([float(one.trained())]), {}) for seed, one in groups[algorithm].items()}
+            variants[variant.name] = variant.evidence(collect.by_measure(values), learning=curves)
         shorter = f"trainings of {steps:,} decisions instead of {own_steps:,}" if steps < own_steps else ""
-        return Collected(Evidence(made, shortfall=Shortfall(trainings=shorter, seeds=fewer("seed", len(seeds), own_seeds))))
+        return Collected(Evidence(variants, shortfall=Shortfall(trainings=shorter, seeds=fewer("seed", len(seeds), own_seeds))))
 
 
 def _algorithms(study: Study, options: StudyOptions) -> list[str]:
@@ -197,11 +197,11 @@ def _algorithms(study: Study, options: StudyOptions) -> list[str]:
     if options.preset:
         raise UsageError(f"--preset {options.preset}: this study has hyper-parameters of its own; leave it out")
     if options.algorithms is None:
-        return list(dict.fromkeys(PLACES[each.name][0] for each in study.chosen(options)))
-    asked = [each.upper() for each in options.algorithms]
-    if unknown := [each for each in asked if each not in CONFIGS]:
+        return list(dict.fromkeys(PLACES[variant.name][0] for variant in study.chosen(options)))
+    names = [algorithm.upper() for algorithm in options.algorithms]
+    if unknown := [algorithm for algorithm in names if algorithm not in CONFIGS]:
         raise UsageError(f"--algorithms {unknown[0]}: does not train flows here; give some of {', '.join(CONFIGS)}")
-    return [ANALYTIC, *asked]
+    return [ANALYTIC, *names]
 
 
 def training(folder: Path, algorithm: str, seed: int, steps: int) -> StandardTraining:

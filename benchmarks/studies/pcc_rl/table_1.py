@@ -49,19 +49,21 @@ VARIANTS = [
 
 
 def _claims(setup: str) -> Iterator[Claim]:
-    rows = [[name(who, flows) for who in ("PCC-RL", "DC2QCN", rlcc.of_setup("Swift", setup), HPCC)] for flows in FLOWS]
+    rows = [
+        [name(contestant, flows) for contestant in ("PCC-RL", "DC2QCN", rlcc.of_setup("Swift", setup), HPCC)] for flows in FLOWS
+    ]
     for flows, (tree, *_) in zip(FLOWS, rows, strict=True):
         yield Claim(f"With {flows} flows PCC-RL drops nothing", SOURCE, (less_than(tree, rlcc.DROP_RATE, NONE),))
     for flows, (tree, *rivals, _) in zip(FLOWS[2:], rows[2:], strict=True):
-        yield Claim(f"With {flows} flows the rivals drop", SOURCE, tuple(above(each, tree, rlcc.DROP_RATE) for each in rivals))
+        yield Claim(f"With {flows} flows the rivals drop", SOURCE, tuple(above(rival, tree, rlcc.DROP_RATE) for rival in rivals))
     for flows, (tree, _, swift, _) in zip(FLOWS, rows, strict=True):
         yield Claim(f"With {flows} flows PCC-RL's queue is shorter than Swift's", SOURCE, (below(tree, swift, rlcc.QUEUE),))
     for flows, (tree, *_, hpcc) in zip(FLOWS, rows, strict=True):
         yield Claim(f"With {flows} flows HPCC uses the switch less than PCC-RL", SOURCE, (below(hpcc, tree, rlcc.UTILIZATION),))
     few, many = DEFAULT
-    for who in (HPCC, "PCC-RL"):
-        falls = (below(name(who, many), name(who, few), rlcc.FAIRNESS),)
-        yield Claim(f"{who}'s fairness falls with the number of flows", SOURCE, falls)
+    for contestant in (HPCC, "PCC-RL"):
+        falls = (below(name(contestant, many), name(contestant, few), rlcc.FAIRNESS),)
+        yield Claim(f"{contestant}'s fairness falls with the number of flows", SOURCE, falls)
 
 
 STUDY = rlcc.study(

@@ -61,20 +61,20 @@ NETWORKS = {
 }
 
 
-def name(who: str, hosts: int) -> str:
-    return f"{who}, {hosts} hosts"
+def name(contestant: str, hosts: int) -> str:
+    return f"{contestant}, {hosts} hosts"
 
 
-def on(who: str, setup: str) -> str:
+def on(contestant: str, setup: str) -> str:
     """Returns the name of a contestant in a comparison of a set-up."""
-    return rlcc.of_setup(who, setup) if who in CHANGED.get(setup, ()) else who
+    return rlcc.of_setup(contestant, setup) if contestant in CHANGED.get(setup, ()) else contestant
 
 
-def _variant(who: str, hosts: int, setup: str = rlcc.OWN, keys: rlcc.Keys | None = None) -> Variant:
-    title, own = name(on(who, setup), hosts), setup == rlcc.OWN and who != SWIFT_PCC
+def _variant(contestant: str, hosts: int, setup: str = rlcc.OWN, keys: rlcc.Keys | None = None) -> Variant:
+    title, as_printed = name(on(contestant, setup), hosts), setup == rlcc.OWN and contestant != SWIFT_PCC
     workload = {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS}
-    told = pccrl.told(title, who, PAPER.get(who, PAPER["PCC-RL"])[HOSTS.index(hosts)] if own else ())
-    return rlcc.variant(title, IN_TABLES[who], NETWORKS[hosts], workload, keys, 0, length=LENGTH, full=FULL, **told)
+    style = pccrl.told(title, contestant, PAPER.get(contestant, PAPER["PCC-RL"])[HOSTS.index(hosts)] if as_printed else ())
+    return rlcc.variant(title, IN_TABLES[contestant], NETWORKS[hosts], workload, keys, 0, length=LENGTH, full=FULL, **style)
 
 
 VARIANTS = [
@@ -84,21 +84,21 @@ VARIANTS = [
 
 
 def _claims(setup: str) -> Iterator[Claim]:
-    def rows(who: str) -> list[str]:
-        return [name(on(who, setup), hosts) for hosts in HOSTS]
+    def rows(contestant: str) -> list[str]:
+        return [name(on(contestant, setup), hosts) for hosts in HOSTS]
 
     tree, dcqcn, swift, hpcc = map(rows, WHO)
     stated = [name("PCC-RL", hosts) for hosts in HOSTS]
-    for who in WHO:
-        none = tuple(less_than(each, rlcc.DROP_RATE, NONE) for each in rows(who))
-        yield Claim(f"{pccrl.label(who)} drops nothing", SOURCE, none)
-    more = [above(*each, rlcc.UTILIZATION) for each in zip(tree, swift, strict=True)]
+    for contestant in WHO:
+        none = tuple(less_than(row, rlcc.DROP_RATE, NONE) for row in rows(contestant))
+        yield Claim(f"{pccrl.label(contestant)} drops nothing", SOURCE, none)
+    more = [above(*pair, rlcc.UTILIZATION) for pair in zip(tree, swift, strict=True)]
     yield Claim("PCC-RL uses the switch better than Swift", SOURCE, tuple(more))
-    shorter = [below(*each, rlcc.QUEUE) for each in zip(tree, swift, strict=True)]
+    shorter = [below(*pair, rlcc.QUEUE) for pair in zip(tree, swift, strict=True)]
     yield Claim("PCC-RL's queue is shorter than Swift's", SOURCE, tuple(shorter))
-    less = [below(*each, what) for each in zip(hpcc, stated, strict=True) for what in (rlcc.QUEUE, rlcc.UTILIZATION)]
+    less = [below(*pair, measure) for pair in zip(hpcc, stated, strict=True) for measure in (rlcc.QUEUE, rlcc.UTILIZATION)]
     yield Claim("HPCC's queue is shorter than PCC-RL's, and it uses the switch less", SOURCE, tuple(less))
-    no_longer = [below(*each, rlcc.QUEUE) for each in zip(dcqcn, stated, strict=True)]
+    no_longer = [below(*pair, rlcc.QUEUE) for pair in zip(dcqcn, stated, strict=True)]
     yield Claim("DC2QCN's queue is no longer than PCC-RL's", SOURCE, tuple(no_longer))
 
 

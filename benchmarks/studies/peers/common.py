@@ -45,15 +45,15 @@ def study(peer: str, within: Mapping[str, float], judged: Sequence[Measure] = JU
         judged: the measures to which that applies.
         unjudged: names of the groups to which it does not.
     """
-    rows, told = cases.stored(peer), SIMULATORS[peer]
+    rows, simulator = cases.stored(peer), SIMULATORS[peer]
     groups: dict[str, dict[PeerCase, PeerRow]] = {}
     for case, row in rows.items():
         groups.setdefault(case.group, {})[case] = row
     algorithms = {case.group: case.algorithm for case in rows}
-    bounds = {group: within[who] for group, who in algorithms.items() if who in within and group not in unjudged}
+    bounds = {group: within[algo] for group, algo in algorithms.items() if algo in within and group not in unjudged}
     return Study(
-        title=f"The lab beside {told['title']}",
-        source=f"{told['title']}, {told['commit'][:7]}",
+        title=f"The lab beside {simulator['title']}",
+        source=f"{simulator['title']}, {simulator['commit'][:7]}",
         base=BASE,
         variants=[Variant(case.name, cases.keys(case), given={"case": case}) for case in rows],
         files={case.file: case.flow_list() for case in rows},
@@ -62,15 +62,15 @@ def study(peer: str, within: Mapping[str, float], judged: Sequence[Measure] = JU
         derive=lambda evidence: medians(evidence, groups),
         claims=[
             Claim(
-                f"{group}: {', '.join(each.title.partition(' (')[0] for each in judged)} within {most:.0%} of the peer's",
-                f"ours: {told['title']}, and a bound of ours",
-                tuple(near(group, each, most) for each in judged),
+                f"{group}: {', '.join(column.title.partition(' (')[0] for column in judged)} within {most:.0%} of the peer's",
+                f"ours: {simulator['title']}, and a bound of ours",
+                tuple(near(group, column, most) for column in judged),
             )
             for group, most in bounds.items()
         ],
-        draw=lambda evidence: _figure(evidence, list(dict.fromkeys(rows)), f"The lab beside {told['title']} (hollow)"),
+        draw=lambda evidence: _figure(evidence, list(dict.fromkeys(rows)), f"The lab beside {simulator['title']} (hollow)"),
         facts=[
-            ("Peer", f"{told['repository']}, {told['commit']}; built as: {told['build']}"),
+            ("Peer", f"{simulator['repository']}, {simulator['commit']}; built as: {simulator['build']}"),
             ("Peer's rows", "benchmarks/peers/stored.tsv; docs/peers.md says how they are made anew"),
             ("Values", "medians over the gaps between starts, here and there; convergence: only if every second gap has it"),
         ],
@@ -101,14 +101,14 @@ def carried(case: PeerCase, result: Result, shared: Sequence[str]) -> float:
     Packets of data have one size and ACKs another, so bytes and packets give the number of each that left. CNPs and probes are as
     small as ACKs, and count as these.
     """
-    names, ours, queues = [port["name"] for port in result.ports], OURS[case.algorithm], result.records("queues")
+    names, setup, queues = [port["name"] for port in result.ports], OURS[case.algorithm], result.records("queues")
     window_ns = np.array([case.from_us, case.until_us]) * 1000
     shares = []
     for port in shared:
         rows = queues[queues["port"] == names.index(port)]
-        size, count = (float(np.diff(np.interp(window_ns, rows["t_ns"], rows[each]))[0]) for each in ("tx_bytes", "tx_packets"))
-        data = (size - ours.header_bytes * count) / ours.payload_bytes
-        shares.append(data * ours.frame_bytes * 8 / (case.rate_gbps * float(np.diff(window_ns)[0])))
+        size, count = (float(np.diff(np.interp(window_ns, rows["t_ns"], rows[field]))[0]) for field in ("tx_bytes", "tx_packets"))
+        data = (size - setup.header_bytes * count) / setup.payload_bytes
+        shares.append(data * setup.frame_bytes * 8 / (case.rate_gbps * float(np.diff(window_ns)[0])))
     return float(np.mean(shares))
 
 
@@ -123,25 +123,25 @@ def delivered(result: Result, flows: int) -> Progress:
 
 def medians(evidence: Evidence, groups: Mapping[str, Rows]) -> Evidence:
     """Returns the medians over gaps of the groups of which all gaps have run, with the peer's."""
-    made = {}
+    variants = {}
     for name, rows in groups.items():
         runs = [evidence.variants[case.name] for case in rows if case.name in evidence.variants]
         if len(runs) == len(rows):
-            values = {each.name: _medians([one.numbers.get(each.name, {}) for one in runs]) for each in MEASURES}
-            made[name] = VariantEvidence(name, name, "#555555", values, paper=printed(rows))
-    return replace(evidence, variants=made)
+            values = {column.name: _medians([one.numbers.get(column.name, {}) for one in runs]) for column in MEASURES}
+            variants[name] = VariantEvidence(name, name, "#555555", values, paper=printed(rows))
+    return replace(evidence, variants=variants)
 
 
 def _medians(runs: Sequence[Mapping[int, float]]) -> dict[int, float]:
     """Returns the median of runs, by seed. A run without a value, such as one that did not converge, counts as infinite."""
-    found = {seed: median(each.get(seed, inf) for each in runs) for seed in {seed for each in runs for seed in each}}
-    return {seed: value for seed, value in found.items() if isfinite(value)}
+    by_seed = {seed: median(run.get(seed, inf) for run in runs) for seed in {seed for run in runs for seed in run}}
+    return {seed: value for seed, value in by_seed.items() if isfinite(value)}
 
 
 def printed(rows: Rows) -> dict[str, float]:
     """Returns the medians of a peer's results. It has pauses only where there is PFC."""
     pauses = all("topology.pfc" in OURS[case.algorithm].keys for case in rows)
-    values = {each.name: median(getattr(row, each.name) for row in rows.values()) for each in (*JUDGED, *[PAUSES] * pauses)}
+    values = {column.name: median(getattr(row, column.name) for row in rows.values()) for column in (*JUDGED, *[PAUSES] * pauses)}
     values[CONVERGED.name] = median(row.converged_us for row in rows.values()) / 1e6
     return {name: value for name, value in values.items() if isfinite(value)}
 
@@ -160,9 +160,9 @@ def near(group: str, measure: Measure, within: float) -> Criterion:
 
 def _figure(evidence: Evidence, rows: Sequence[PeerCase], title: str) -> Figure:
     lines = []
-    for who, color in zip(dict.fromkeys(case.algorithm for case in rows), FLOW_COLORS, strict=False):
+    for algorithm, color in zip(dict.fromkeys(case.algorithm for case in rows), FLOW_COLORS, strict=False):
         for topology, look in (("single", ("o", "-")), ("leafspine", ("s", ""))):
-            mine = {float(case.flows): case.group for case in rows if (case.algorithm, case.topology) == (who, topology)}
-            label = who if topology == "single" else f"{who}, permutation"
-            lines.append(VariantLine(label, color, dict(sorted(mine.items())), *look))
+            groups = {float(case.flows): case.group for case in rows if (case.algorithm, case.topology) == (algorithm, topology)}
+            label = algorithm if topology == "single" else f"{algorithm}, permutation"
+            lines.append(VariantLine(label, color, dict(sorted(groups.items())), *look))
     return series.figure(evidence, lines, JUDGED, "flows", title)

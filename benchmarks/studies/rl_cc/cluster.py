@@ -44,9 +44,9 @@ BRING_UP = (SLOW, SPREAD)
 """The set-ups that are about how flows begin. Their losses are counted from the first packet on, as in the paper."""
 
 
-def on(who: str, setup: str) -> str:
+def on(contestant: str, setup: str) -> str:
     """Returns the name of a contestant in a comparison of a set-up: its own name where that does not concern it."""
-    return common.of_setup(who, setup) if who in WHOSE.get(setup, ()) else who
+    return common.of_setup(contestant, setup) if contestant in WHOSE.get(setup, ()) else contestant
 
 
 ROWS = {on(who, setup): (who, setup) for setup, whose in WHOSE.items() for who in whose}
@@ -87,21 +87,21 @@ UNFINISHED = Measure("unfinished", "short flows unfinished", digits=3)
 RECOVERY = Measure("recovery_s", "long flows' recovery (us)", 1e6, 3)
 
 
-def name(who: str, scenario: str, count: int) -> str:
+def name(contestant: str, scenario: str, count: int) -> str:
     words = {MANY_TO_ONE: "{} flows", ALL_TO_ALL: "{} a host", LONG_SHORT: "{} short flows"}
-    return f"{who}, {scenario}, {words[scenario].format(count)}"
+    return f"{contestant}, {scenario}, {words[scenario].format(count)}"
 
 
-def network_of(network: ScaledNetwork, who: str) -> ScaledNetwork:
+def network_of(network: ScaledNetwork, contestant: str) -> ScaledNetwork:
     """Returns the network of a contestant, whose set-up may have other buffers or another fabric."""
-    setup = SETUP_OF[who]
+    setup = SETUP_OF[contestant]
     return common.sharing(network) if setup == SHARED else EIGHT_TORS if setup == TORS else network
 
 
 def contestants(scenario: str, setups: Iterable[str] | None = None) -> list[str]:
     """Returns the contestants of a scenario, together with the contestants of its set-ups or of the given ones."""
     some = SETUPS[scenario] if setups is None else setups
-    return [who for who in ALL if SETUP_OF[who] in (OWN, *some)]
+    return [contestant for contestant in ALL if SETUP_OF[contestant] in (OWN, *some)]
 
 
 def has(setup: str, scenario: str, count: int) -> bool:
@@ -109,9 +109,9 @@ def has(setup: str, scenario: str, count: int) -> bool:
     return setup in (OWN, *SETUPS[scenario]) and count in SOME_COUNTS.get(setup, COUNTS[scenario])
 
 
-def row_name(who: str, scenario: str, count: int, setup: str) -> str:
+def row_name(contestant: str, scenario: str, count: int, setup: str) -> str:
     """Returns the name of a contestant's row in a comparison of a set-up, which may leave the case as it is."""
-    return name(on(who, setup) if has(setup, scenario, count) else who, scenario, count)
+    return name(on(contestant, setup) if has(setup, scenario, count) else contestant, scenario, count)
 
 
 def length_of(scenario: str, setup: str) -> RunLength:
@@ -120,25 +120,25 @@ def length_of(scenario: str, setup: str) -> RunLength:
     return RunLength(duration_ms * MS + later_ns, warmup_ms * MS + later_ns)
 
 
-def _variant(who: str, scenario: str, count: int) -> Variant:
-    setup = SETUP_OF[who]
+def _variant(contestant: str, scenario: str, count: int) -> Variant:
+    setup = SETUP_OF[contestant]
     jitter = {"jitter": common.SPREAD_NS if setup == SPREAD else JITTER_NS}
-    told: dict[str, Any] = {
+    options: dict[str, Any] = {
         "length": length_of(scenario, setup),
-        "keys": common.keys_of(ALL[who], setup),
-        "color": COLORS[who],
+        "keys": common.keys_of(ALL[contestant], setup),
+        "color": COLORS[contestant],
         "extra": count not in DEFAULT[scenario],
     }
-    make = partial(common.variant, name(who, scenario, count), ALL[who])
+    make = partial(common.variant, name(contestant, scenario, count), ALL[contestant])
     if scenario == LONG_SHORT:
         size = LARGE_SIZE if setup == common.LARGE else SHORT_SIZE
         workload = {"kind": "long_short", "long": LONG, "short": count, "size": size, **jitter}
-        return make(network_of(common.SEVEN, who), workload, full=FULL_LONG_SHORT, **told)
-    network = network_of(common.SMALL_FABRIC if count in DEFAULT[scenario] else common.FABRIC, who)
+        return make(network_of(common.SEVEN, contestant), workload, full=FULL_LONG_SHORT, **options)
+    network = network_of(common.SMALL_FABRIC if count in DEFAULT[scenario] else common.FABRIC, contestant)
     if scenario == MANY_TO_ONE:
-        return make(network, {"kind": "many_to_one", "flows": count, **jitter}, **told)
+        return make(network, {"kind": "many_to_one", "flows": count, **jitter}, **options)
     workload = {"kind": "random_bijective"} if setup == PERMUTATION else {"kind": "random", "flows": count}
-    return make(network, workload | jitter, lines=0, **told)
+    return make(network, workload | jitter, lines=0, **options)
 
 
 VARIANTS = {
@@ -162,20 +162,20 @@ def study(
     measures: Sequence[Measure] = MEASURES,
     drawn: Sequence[Measure] = DRAWN,
     rows: Sequence[Variant] = (),
-    **told: Any,
+    **fields: Any,
 ) -> Study:
     """Returns the study of a scenario, with one line for each contestant over the scenario's counts; `rows` are more variants."""
-    looks = {who: (COLORS[who], *look(who)) for who in contestants(scenario)}
-    lines = common.lines_over(COUNTS[scenario], looks, lambda who, count: name(who, scenario, count))
+    looks = {contestant: (COLORS[contestant], *look(contestant)) for contestant in contestants(scenario)}
+    lines = common.lines_over(COUNTS[scenario], looks, lambda contestant, count: name(contestant, scenario, count))
     base = None if scenario == LONG_SHORT else 2
     draw = partial(series.figure, series=lines, columns=drawn, xlabel=xlabel, title=title, base=base)
-    told |= {"networks": NETWORKS[scenario], "setups": SETUPS[scenario], "runs": scenario}
-    return common.study(title, source, (*VARIANTS[scenario], *rows), measures, claims, draw, **told)
+    fields |= {"networks": NETWORKS[scenario], "setups": SETUPS[scenario], "runs": scenario}
+    return common.study(title, source, (*VARIANTS[scenario], *rows), measures, claims, draw, **fields)
 
 
-def look(who: str) -> tuple[str, str]:
+def look(contestant: str) -> tuple[str, str]:
     """Returns the marker and the line of a contestant."""
-    return LOOKS[SETUP_OF[who]]
+    return LOOKS[SETUP_OF[contestant]]
 
 
 def long_short(result: Result) -> dict[str, float]:
@@ -183,23 +183,23 @@ def long_short(result: Result) -> dict[str, float]:
 
     A short flow that has not ended counts with its time so far.
     """
-    made = Experiment.of(without_code(result.manifest["spec"], result.path))
-    flows, scale = result.records("flows"), made.spec.topology.scale or 1
+    experiment = Experiment.of(without_code(result.manifest["spec"], result.path))
+    flows, scale = result.records("flows"), experiment.spec.topology.scale or 1
     short = (flows["size_bytes"] > 0) & (flows["start_ns"] >= 0)
-    base_ns = nics.base_rtts_ns(made.schedule, made.graph, made.router, made.spec)[0]
+    base_ns = nics.base_rtts_ns(experiment.schedule, experiment.graph, experiment.router, experiment.spec)[0]
     ended = flows["end_ns"] >= 0
-    took_ns = (flows["end_ns"] * ended + made.spec.time.duration_ns * ~ended - flows["start_ns"])[short]
-    found = {
+    took_ns = (flows["end_ns"] * ended + experiment.spec.time.duration_ns * ~ended - flows["start_ns"])[short]
+    values = {
         SLOWDOWN.name: float(took_ns.mean()) / base_ns if len(took_ns) else float("nan"),
         UNFINISHED.name: float((~ended[short]).sum()),
     }
     if not (endless := flows["size_bytes"] == 0).any():
-        return found
+        return values
     table = result.derived("flow_metrics")
     assert table is not None
     long_bps = float(table["goodput_bps"].to_numpy()[: len(flows)][endless].sum())
     recovered = measured.recovery_s(result)
-    return found | {
+    return values | {
         LONG_SHARE.name: long_bps * scale / LINE_BPS,
         RECOVERY.name: float("nan") if recovered is None else recovered / scale,
     }

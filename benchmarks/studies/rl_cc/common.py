@@ -144,22 +144,22 @@ TRAFFIC: Mapping[str, str] = {
 """Descriptions by the kind of workload."""
 
 
-def name(who: str, flows: int) -> str:
+def name(contestant: str, flows: int) -> str:
     """Returns the name of a variant, from a contestant and its number of flows."""
-    return f"{who}, {flows} flows"
+    return f"{contestant}, {flows} flows"
 
 
 def variant(
-    name: str, controller: str, network: ScaledNetwork, workload: Keys, keys: Keys | None = None, lines: int = 1, **told: Any
+    name: str, controller: str, network: ScaledNetwork, workload: Keys, keys: Keys | None = None, lines: int = 1, **options: Any
 ) -> Variant:
-    """Returns one controller on one network with one traffic; `told` are more arguments of `scaled.variant`.
+    """Returns one controller on one network with one traffic; `options` are more arguments of `scaled.variant`.
 
     `keys` are more keys of the spec; `lines` the receivers' lines by which goodput is divided, 0 if every host receives.
     """
-    own = {"nic.trace": "off", **SETTINGS.get(controller, {}), **(keys or {})}
-    told = {"length": DEFAULT, "full": CLUSTER, "given": {"lines": lines} if lines != 1 else {}, **told}
-    told = {"full_network": whole(network), **told}
-    return scaled.variant(name, controller, network, workload, own=own, **told)
+    spec_keys = {"nic.trace": "off", **SETTINGS.get(controller, {}), **(keys or {})}
+    options = {"length": DEFAULT, "full": CLUSTER, "given": {"lines": lines} if lines != 1 else {}, **options}
+    options = {"full_network": whole(network), **options}
+    return scaled.variant(name, controller, network, workload, own=spec_keys, **options)
 
 
 def whole(network: ScaledNetwork) -> ScaledNetwork:
@@ -183,29 +183,32 @@ def printed(measures: Iterable[Measure], values: Iterable[float]) -> dict[str, f
 
 def lines_over(counts: Sequence[int], looks: Looks, name: Callable[[str, int], str] = name) -> list[VariantLine]:
     """Returns a line over numbers of flows, or of hosts, for each contestant."""
-    return [VariantLine(who, color, {count: name(who, count) for count in counts}, *how) for who, (color, *how) in looks.items()]
+    return [
+        VariantLine(contestant, color, {count: name(contestant, count) for count in counts}, *how)
+        for contestant, (color, *how) in looks.items()
+    ]
 
 
-def of_setup(who: str, setup: str) -> str:
+def of_setup(contestant: str, setup: str) -> str:
     """Returns the name of a contestant in the rows of a set-up."""
-    return f"{who}, {setup}" if setup else who
+    return f"{contestant}, {setup}" if setup else contestant
 
 
 def with_setups(setups: Iterable[str], make: Claims) -> tuple[Claim, ...]:
     """Returns the claims of `make`, followed by each set-up's claims on its own rows, which are counted apart."""
-    own = tuple(make(OWN))
-    found = list(own)
+    plain_claims = tuple(make(OWN))
+    claims = list(plain_claims)
     for setup in setups:
-        for claim, plain in zip(make(setup), own, strict=True):
-            if [each.about for each in claim.criteria] != [each.about for each in plain.criteria]:
-                found.append(replace(claim, setup=setup))
-    return tuple(found)
+        for claim, plain in zip(make(setup), plain_claims, strict=True):
+            if [criterion.about for criterion in claim.criteria] != [criterion.about for criterion in plain.criteria]:
+                claims.append(replace(claim, setup=setup))
+    return tuple(claims)
 
 
 def keys_of(controller: str, setup: str) -> dict[str, Any]:
     """Returns the keys of a contestant's rows in RL-CC's figures: the set-up's keys, and Swift's form."""
-    own = RATE_ONLY if controller == "swift" and setup != WINDOW else {}
-    return {**own, **PRESETS.get(setup, {})}
+    form = RATE_ONLY if controller == "swift" and setup != WINDOW else {}
+    return {**form, **PRESETS.get(setup, {})}
 
 
 def sharing(network: ScaledNetwork) -> ScaledNetwork:
@@ -226,12 +229,12 @@ def at_share(flows: int, **parameters: int) -> dict[str, Any]:
 
 def numbers(result: Result, lines: int = 1) -> dict[str, float]:
     """Returns the quantities of one run in its metrics' window, scaled back to 100 Gbit/s."""
-    made = Experiment.of(without_code(result.manifest["spec"], result.path))
-    summary, scale, time = result.summary, made.spec.topology.scale or 1, made.spec.time
+    experiment = Experiment.of(without_code(result.manifest["spec"], result.path))
+    summary, scale, time = result.summary, experiment.spec.topology.scale or 1, experiment.spec.time
     flows, window_s = int(summary["flows"]), (time.duration_ns - time.warmup_ns) / 1e9
     last = result.records("queues")[-len(result.ports) :]
     return {
-        GOODPUT.name: float(summary["goodput_bps"]) * scale / LINE_BPS / (lines or len(made.graph.hosts)),
+        GOODPUT.name: float(summary["goodput_bps"]) * scale / LINE_BPS / (lines or len(experiment.graph.hosts)),
         DROPS.name: float(last["drops"].sum()) / flows,
         LATE_DROPS.name: float(summary["drops"]) / flows,
         DROPPED.name: number(summary["drop_ratio"]),
@@ -242,10 +245,10 @@ def numbers(result: Result, lines: int = 1) -> dict[str, float]:
         DROP_RATE.name: float(summary["drops"]) * FRAME_BYTES * 8 / window_s * scale,
         JAIN.name: number(summary["jain"]),
         PROBES.name: number(summary["nic_probe_share"]),
-    } | _round_trips(result, made, scale)
+    } | _round_trips(result, experiment, scale)
 
 
-def _round_trips(result: Result, made: Experiment, scale: int) -> dict[str, float]:
+def _round_trips(result: Result, experiment: Experiment, scale: int) -> dict[str, float]:
     """Returns latency and inflation: means over flows of the idle path plus the mean waiting times at all ports, there and back.
 
     A mean over probes would count short round trips more often than long ones.
@@ -253,9 +256,11 @@ def _round_trips(result: Result, made: Experiment, scale: int) -> dict[str, floa
     ports = result.derived("port_metrics")
     assert ports is not None
     waits = dict(zip(ports["port"].to_pylist(), ports["mean_delay_s"].to_numpy(), strict=True))
-    flows = made.schedule.flows
-    base_s = np.array(nics.base_rtts_ns(made.schedule, made.graph, made.router, made.spec)) / 1e9
-    waited = [sum(waits[port] for port in (*flow.ports, *nics.way_back(flow, made.graph, made.router))) for flow in flows]
+    flows = experiment.schedule.flows
+    base_s = np.array(nics.base_rtts_ns(experiment.schedule, experiment.graph, experiment.router, experiment.spec)) / 1e9
+    waited = [
+        sum(waits[port] for port in (*flow.ports, *nics.way_back(flow, experiment.graph, experiment.router))) for flow in flows
+    ]
     rtt_s = base_s + np.array(waited)
     return {LATENCY.name: float(rtt_s.mean()) / scale, INFLATION.name: float((rtt_s / base_s).mean())}
 
@@ -291,11 +296,11 @@ def drawing(
 def over_time(ax: Axes, evidence: Evidence, panel: Measure, lines: Mapping[str, tuple[str, str]], case: str = "") -> None:
     """Draws a quantity over time. `lines`: a variant and its style, by label."""
     for label, (name, style) in lines.items():
-        found = evidence.variants.get(name)
-        if found and (tracks := list(found.over_time.values())):
-            mean, half = band(np.stack([each.values[panel.name] for each in tracks]) * panel.factor)
-            ax.plot(tracks[0].x, mean, style, color=found.color, label=label)
-            kit.shade(ax, tracks[0].x, np.maximum(mean - half, 0), mean + half, found.color)
+        row = evidence.variants.get(name)
+        if row and (tracks := list(row.over_time.values())):
+            mean, half = band(np.stack([track.values[panel.name] for track in tracks]) * panel.factor)
+            ax.plot(tracks[0].x, mean, style, color=row.color, label=label)
+            kit.shade(ax, tracks[0].x, np.maximum(mean - half, 0), mean + half, row.color)
     ax.set_ylim(bottom=0)
     ax.set_title(case + panel.title, loc="left")
 
@@ -317,26 +322,26 @@ def study(
     setups: Iterable[str] = (),
     also: Iterable[Claim] = (),
     more: Callable[[Result], dict[str, float]] | None = None,
-    **told: Any,
+    **fields: Any,
 ) -> Study:
     """Returns a study that fills its table by `numbers` and `more`, and states how it was run.
 
-    `claims` are judged on each set-up, `also` once; `told` are more fields of the study.
+    `claims` are judged on each set-up, `also` once; `fields` are more fields of the study.
     """
-    names = [each.name for each in measures]
+    names = [column.name for column in measures]
     if any(map(shares, variants)):  # the command changes each kind of buffer on its own
-        variants = [replace(each, fixed=OF_PORTS if shares(each) else OF_SHARED) for each in variants]
+        variants = [replace(row, fixed=OF_PORTS if shares(row) else OF_SHARED) for row in variants]
 
     def facts(options: StudyOptions) -> Facts:
         chosen = map(whole, networks) if options.full else networks
         return [("Network", "; ".join(dict.fromkeys(map(_told, chosen))) + ", 5 MB a port"), *_facts(variants, setups, options)]
 
     def measure(result: Result, lines: int = 1) -> dict[str, float]:
-        found = numbers(result, lines) | (more(result) if more else {})
-        return {name: found[name] for name in names if name in found}
+        values = numbers(result, lines) | (more(result) if more else {})
+        return {name: values[name] for name in names if name in values}
 
-    told |= {"source": source, "claims": (*with_setups(setups, claims), *also), "facts": facts}
-    return Study(title, measures, variants, measure=measure, draw=draw, **told)
+    fields |= {"source": source, "claims": (*with_setups(setups, claims), *also), "facts": facts}
+    return Study(title, measures, variants, measure=measure, draw=draw, **fields)
 
 
 def _told(network: ScaledNetwork) -> str:
@@ -345,14 +350,14 @@ def _told(network: ScaledNetwork) -> str:
 
 def _facts(variants: Sequence[Variant], setups: Iterable[str], options: StudyOptions) -> Facts:
     scale = 1 if options.full else scaled.SCALE
-    keys = [each.keys(options.full) for each in variants if options.all_cases or not each.extra]
-    kinds = dict.fromkeys(TRAFFIC.get(each["workload.kind"], CONTINUOUS) for each in keys)
-    times = [[parse_time_ns(each[f"time.{key}"]) // scale for key in ("duration", "warmup")] for each in keys]
+    keys = [row.keys(options.full) for row in variants if options.all_cases or not row.extra]
+    kinds = dict.fromkeys(TRAFFIC.get(row_keys["workload.kind"], CONTINUOUS) for row_keys in keys)
+    times = [[parse_time_ns(row_keys[f"time.{key}"]) // scale for key in ("duration", "warmup")] for row_keys in keys]
     lengths = dict.fromkeys(f"{format_time(duration)}, from {format_time(warmup)} on" for duration, warmup in times)
     slowed = f"slowed down by {scale}: BDP, buffers and thresholds keep their packets, all numbers here are scaled back"
     return [
         *((f"Rows named {setup}", ABOUT[setup]) for setup in setups if setup in ABOUT),
-        *([("Patience", PATIENCE)] if any(each["controller.name"] in PATIENT for each in keys) else []),
+        *([("Patience", PATIENCE)] if any(row_keys["controller.name"] in PATIENT for row_keys in keys) else []),
         ("Scale", slowed if scale > 1 else "none: as in the paper"),
         ("Traffic", "; ".join(kinds)),
         ("Measured", "; ".join(lengths)),

@@ -23,9 +23,9 @@ ALIKE = 0.02
 """The tolerated difference between times of short flows alone."""
 
 
-def alone(who: str, short: int) -> str:
+def alone(contestant: str, short: int) -> str:
     """Returns the name of the row of short flows that have no long ones beside them."""
-    return cluster.name(f"{who}, alone", LONG_SHORT, short)
+    return cluster.name(f"{contestant}, alone", LONG_SHORT, short)
 
 
 ALONE = [
@@ -45,8 +45,10 @@ ALONE = [
 
 def _claims(setup: str) -> Iterator[Claim]:
     for short in SHORT:
-        ours, *others = (cluster.row_name(who, LONG_SHORT, short, setup) for who in ("RL-CC", *RIVALS))
-        most, first = ([way(ours, each, what) for each in others] for way, what in ((above, LONG_SHARE), (below, SLOWDOWN)))
+        rl_cc, *others = (cluster.row_name(contestant, LONG_SHORT, short, setup) for contestant in ("RL-CC", *RIVALS))
+        most, first = (
+            [way(rl_cc, rival, measure) for rival in others] for way, measure in ((above, LONG_SHARE), (below, SLOWDOWN))
+        )
         yield Claim(f"With {short} short flows RL-CC's long ones have the most", SOURCE, tuple(most))
         yield Claim(f"{short} short flows are done first under RL-CC", SOURCE, tuple(first))
 
@@ -54,7 +56,9 @@ def _claims(setup: str) -> Iterator[Claim]:
 def _alike(text: str, short: int, whose: Iterable[str], other: str) -> Claim:
     """Returns our claim that short flows alone take the same time under some algorithms as under another."""
     title = f"Alone, {short} short flows take the same time {text} (ours: within {ALIKE:.0%})"
-    return common.ours(title, chain(*(alike(alone(who, short), alone(other, short), SLOWDOWN, ALIKE) for who in whose)))
+    return common.ours(
+        title, chain(*(alike(alone(contestant, short), alone(other, short), SLOWDOWN, ALIKE) for contestant in whose))
+    )
 
 
 STUDY = cluster.study(

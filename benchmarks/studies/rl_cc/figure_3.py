@@ -104,14 +104,14 @@ def length(flows: int) -> RunLength:
     return RunLength(10 * MS, 5 * MS) if flows < 512 else RunLength(40 * MS, 25 * MS)
 
 
-def _variant(who: str, flows: int) -> Variant:
-    controller, color, setup = CONTESTANTS[who]
-    own = {CALIBRATED: {"target": calibrated_target()}} | {each: {"ai": round(step * PACKET)} for each, step in STEPS.items()}
-    keys = {**common.keys_of(controller, setup), **common.at_share(flows, **own.get(setup, {}))}
-    paper = {common.INFLATION.name: theory.EQ_2(flows)} if who == "RL-CC" else {}
+def _variant(contestant: str, flows: int) -> Variant:
+    controller, color, setup = CONTESTANTS[contestant]
+    params = {CALIBRATED: {"target": calibrated_target()}} | {case: {"ai": round(step * PACKET)} for case, step in STEPS.items()}
+    keys = {**common.keys_of(controller, setup), **common.at_share(flows, **params.get(setup, {}))}
+    paper = {common.INFLATION.name: theory.EQ_2(flows)} if contestant == "RL-CC" else {}
     lengths = {"length": length(flows), "full": common.SIMULATION}
-    told = {"paper": paper, "color": color, "extra": flows not in FLOWS, **lengths}
-    return common.many_to_one(name(who, flows), controller, common.FOUR, flows, keys=keys, **told)
+    options = {"paper": paper, "color": color, "extra": flows not in FLOWS, **lengths}
+    return common.many_to_one(name(contestant, flows), controller, common.FOUR, flows, keys=keys, **options)
 
 
 Curve = Mapping[int, float]
@@ -120,76 +120,78 @@ Judge = Callable[[Evidence, str], tuple[bool, str]]
 """Returns whether a contestant's inflation is as claimed, and the inflation in words."""
 
 
-def _measured(evidence: Evidence, who: str) -> dict[int, Mapping[int, float]]:
+def _measured(evidence: Evidence, contestant: str) -> dict[int, Mapping[int, float]]:
     """Returns inflation by number of flows and by seed."""
-    found = {flows: evidence.values(name(who, flows), common.INFLATION.name) for flows in ALL_FLOWS}
-    return {flows: values for flows, values in found.items() if values}
+    by_flows = {flows: evidence.values(name(contestant, flows), common.INFLATION.name) for flows in ALL_FLOWS}
+    return {flows: values for flows, values in by_flows.items() if values}
 
 
-def means(evidence: Evidence, who: str) -> Curve:
-    return {flows: float(np.mean(list(values.values()))) for flows, values in _measured(evidence, who).items()}
+def means(evidence: Evidence, contestant: str) -> Curve:
+    return {flows: float(np.mean(list(values.values()))) for flows, values in _measured(evidence, contestant).items()}
 
 
-def _by_seed(evidence: Evidence, who: str) -> list[Curve]:
-    found = _measured(evidence, who)
-    return [{flows: values[seed] for flows, values in found.items() if seed in values} for seed in found.get(FLOWS[0], ())]
+def _by_seed(evidence: Evidence, contestant: str) -> list[Curve]:
+    by_flows = _measured(evidence, contestant)
+    return [{flows: values[seed] for flows, values in by_flows.items() if seed in values} for seed in by_flows.get(FLOWS[0], ())]
 
 
 def _told(departures: Curve) -> str:
-    return ", ".join(f"{flows} flows {each:+.1%}" for flows, each in departures.items())
+    return ", ".join(f"{flows} flows {departure:+.1%}" for flows, departure in departures.items())
 
 
-def _criterion(words: str, who: str, judge: Judge, sure: bool | None = None) -> Criterion:
+def _criterion(words: str, contestant: str, judge: Judge, sure: bool | None = None) -> Criterion:
     def judged(evidence: Evidence) -> Outcome:
-        holds, said = judge(evidence, who) if means(evidence, who) else (None, f"{who}: nothing measured")
-        return bounded(holds, said, sure)
+        holds, text = judge(evidence, contestant) if means(evidence, contestant) else (None, f"{contestant}: nothing measured")
+        return bounded(holds, text, sure)
 
-    return Criterion(words, tuple(name(who, flows) for flows in FLOWS), judged, (common.INFLATION.name,))
+    return Criterion(words, tuple(name(contestant, flows) for flows in FLOWS), judged, (common.INFLATION.name,))
 
 
-def _on_curve(who: str, curve: Callable[[], Root], what: str, close: float = CLOSE) -> Criterion:
-    def judge(evidence: Evidence, who: str) -> tuple[bool, str]:
+def _on_curve(contestant: str, curve: Callable[[], Root], target: str, close: float = CLOSE) -> Criterion:
+    def judge(evidence: Evidence, contestant: str) -> tuple[bool, str]:
         law = curve()
-        found = theory.departures(means(evidence, who), law)
-        return max(map(abs, found.values())) <= close, f"{who}: {_told(found)} of {law.a:g} + {law.b:.3g} sqrt(N)"
+        distances = theory.departures(means(evidence, contestant), law)
+        return max(map(abs, distances.values())) <= close, f"{contestant}: {_told(distances)} of {law.a:g} + {law.b:.3g} sqrt(N)"
 
-    return _criterion(f"means within {close:.0%} of {what}", who, judge, sure=False)
+    return _criterion(f"means within {close:.0%} of {target}", contestant, judge, sure=False)
 
 
 def _leaves(evidence: Evidence, swift: str) -> tuple[bool, str]:
     """Judges whether Swift is farther from its best curve than RL-CC is from its own, whichever seeds are compared."""
-    theirs, ours = ([max(map(abs, _off_best(each).values())) for each in _by_seed(evidence, who)] for who in (swift, "RL-CC"))
-    said = f"{swift} off its best curve: {_told(_off_best(means(evidence, swift)))}"
-    return min(theirs) > max(ours, default=np.nan), f"{said}; RL-CC off its own by at most {max(ours, default=np.nan):.1%}"
+    swift_off, rl_off = (
+        [max(map(abs, _off_best(curve).values())) for curve in _by_seed(evidence, contestant)] for contestant in (swift, "RL-CC")
+    )
+    text = f"{swift} off its best curve: {_told(_off_best(means(evidence, swift)))}"
+    return min(swift_off) > max(rl_off, default=np.nan), f"{text}; RL-CC off its own by at most {max(rl_off, default=np.nan):.1%}"
 
 
-def _off_best(found: Curve) -> Curve:
-    return theory.departures(found, theory.best_fit(found))
+def _off_best(curve: Curve) -> Curve:
+    return theory.departures(curve, theory.best_fit(curve))
 
 
 def _rises(evidence: Evidence, swift: str) -> tuple[bool, str]:
     """Judges whether Swift lies above the curve that fits fewer flows, and farther with each step."""
-    found = means(evidence, swift)
-    few = theory.best_fit({flows: value for flows, value in found.items() if flows <= MANY})
-    off = theory.departures({flows: value for flows, value in found.items() if flows > MANY}, few)
+    curve = means(evidence, swift)
+    few = theory.best_fit({flows: value for flows, value in curve.items() if flows <= MANY})
+    off = theory.departures({flows: value for flows, value in curve.items() if flows > MANY}, few)
     values = list(off.values())
-    said = f"above the curve that fits up to {MANY} flows, {few.a:.3g} + {few.b:.3g} sqrt(N): {_told(off)}"
-    return values == sorted(values) and min(values, default=0) > 0, said
+    text = f"above the curve that fits up to {MANY} flows, {few.a:.3g} + {few.b:.3g} sqrt(N): {_told(off)}"
+    return values == sorted(values) and min(values, default=0) > 0, text
 
 
 def _above_its_law(evidence: Evidence, swift: str) -> tuple[bool, str]:
-    found = {flows: value / swift_law(flows) - 1 for flows, value in means(evidence, swift).items()}
-    seeds = [value > swift_law(flows) for each in _by_seed(evidence, swift) for flows, value in each.items() if flows >= FROM]
-    return all(seeds), f"{swift} off its law: {_told(found)}"
+    departures = {flows: value / swift_law(flows) - 1 for flows, value in means(evidence, swift).items()}
+    seeds = [value > swift_law(flows) for curve in _by_seed(evidence, swift) for flows, value in curve.items() if flows >= FROM]
+    return all(seeds), f"{swift} off its law: {_told(departures)}"
 
 
 def _claims(setup: str) -> Iterator[Claim]:
     swift = SWIFT_WINDOW if setup == WINDOW else "Swift"
-    who, close = (RL_CC_CALIBRATED, CALIBRATED_CLOSE) if setup == CALIBRATED else ("RL-CC", CLOSE)
-    yield Claim("RL-CC lies on eq. 2", SOURCE, (_on_curve(who, lambda: theory.EQ_2, "eq. 2", close),))
+    contestant, close = (RL_CC_CALIBRATED, CALIBRATED_CLOSE) if setup == CALIBRATED else ("RL-CC", CLOSE)
+    yield Claim("RL-CC lies on eq. 2", SOURCE, (_on_curve(contestant, lambda: theory.EQ_2, "eq. 2", close),))
     settled = "eq. 2 at the error that flows settle at in the fluid model"
-    own = [_on_curve("RL-CC", lambda: theory.law(offset()), settled)]
-    yield common.ours("RL-CC lies on eq. 2 at its policy's offset", own, OFFSET)
+    criteria = [_on_curve("RL-CC", lambda: theory.law(offset()), settled)]
+    yield common.ours("RL-CC lies on eq. 2 at its policy's offset", criteria, OFFSET)
     farther = _criterion("its largest distance is above RL-CC's, whichever seeds are compared", swift, _leaves)
     yield Claim("Swift leaves its best-fitting O(sqrt N) curve", SOURCE, (farther,))
     rises = _criterion(f"above the fit to fewer flows beyond {MANY}, and farther with each step", swift, _rises, sure=False)
@@ -198,22 +200,22 @@ def _claims(setup: str) -> Iterator[Claim]:
 
 def _by_step() -> Iterator[Criterion]:
     yield _criterion(f"above its law from {FROM} flows on, with every seed", "Swift", _above_its_law)
-    for flows in (each for each in FLOWS if each >= FROM):
+    for flows in (count for count in FLOWS if count >= FROM):
         yield from (below(name(one, flows), name(other, flows), common.INFLATION) for one, other in pairwise(BY_STEP))
 
 
 def _figure(evidence: Evidence) -> Figure:
-    lines = common.lines_over(ALL_FLOWS, {who: (color,) for who, (_, color, _) in CONTESTANTS.items()})
-    found = means(evidence, "Swift")
+    lines = common.lines_over(ALL_FLOWS, {contestant: (color,) for contestant, (_, color, _) in CONTESTANTS.items()})
+    curve = means(evidence, "Swift")
 
     def curves(ax: Axes) -> None:
-        fit, x = theory.best_fit(found), np.geomspace(FLOWS[0], max(found), 100)
+        fit, x = theory.best_fit(curve), np.geomspace(FLOWS[0], max(curve), 100)
         best = f"best {fit.a:.2g} + {fit.b:.2g} sqrt(N)"
-        ax.plot(x, [fit(each) for each in x], "--", color=BLACK, linewidth=1, label=best)
-        ax.plot(x, [swift_law(each) for each in x], ":", color=BLACK, linewidth=1, label="Swift's own law")
+        ax.plot(x, [fit(flows) for flows in x], "--", color=BLACK, linewidth=1, label=best)
+        ax.plot(x, [swift_law(flows) for flows in x], ":", color=BLACK, linewidth=1, label="Swift's own law")
 
     drawn = (common.INFLATION, common.GOODPUT)
-    return series.figure(evidence, lines, drawn, "flows", TITLE, curves={common.INFLATION.name: curves} if found else None)
+    return series.figure(evidence, lines, drawn, "flows", TITLE, curves={common.INFLATION.name: curves} if curve else None)
 
 
 STUDY = common.study(

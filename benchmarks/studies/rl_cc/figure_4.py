@@ -51,10 +51,10 @@ def name(beta: float, target: float, flows: int, setup: str = common.OWN) -> str
 
 
 def _variant(beta: float, target: float, flows: int, setup: str) -> Variant:
-    own = common.at_share(flows, beta=round(beta * Q16), target=round(target * Q16))
-    keys = {**own, **NOISE.get(setup, {})}
-    told = {"length": LENGTH, "full": common.SIMULATION, "color": COLORS[flows]}
-    return common.many_to_one(name(beta, target, flows, setup), "rlcc-tree", common.FOUR, flows, keys=keys, **told)
+    parameters = common.at_share(flows, beta=round(beta * Q16), target=round(target * Q16))
+    keys = {**parameters, **NOISE.get(setup, {})}
+    options = {"length": LENGTH, "full": common.SIMULATION, "color": COLORS[flows]}
+    return common.many_to_one(name(beta, target, flows, setup), "rlcc-tree", common.FOUR, flows, keys=keys, **options)
 
 
 PAIRS = dict.fromkeys([(beta, BEST_TARGET) for beta in BETAS] + [(BEST_BETA, target) for target in TARGETS])
@@ -102,10 +102,10 @@ def _panels(evidence: Evidence, rows: common.Rows) -> None:
 
 
 def _line(ax: Axes, evidence: Evidence, flows: int, names: dict[float, str]) -> None:
-    found = {value: evidence.variants[each] for value, each in names.items() if each in evidence.variants}
+    variants = {value: evidence.variants[title] for value, title in names.items() if title in evidence.variants}
     values, points = [], []
-    for value, each in found.items():
-        x, y = each.estimate(common.LATENCY.name), each.estimate(common.GOODPUT.name)
+    for value, variant in variants.items():
+        x, y = variant.estimate(common.LATENCY.name), variant.estimate(common.GOODPUT.name)
         if x and y:
             across, up = bar(x, common.LATENCY), bar(y, common.GOODPUT)
             values.append(value)

@@ -16,11 +16,11 @@ NEAR, FAR = 0.95, 0.5
 
 def _claims(setup: str) -> Iterator[Claim]:
     for flows in FLOWS:
-        dcqcn, ours = (row_name(who, MANY_TO_ONE, flows, setup) for who in ("DCQCN", "RL-CC"))
+        dcqcn, rl_cc = (row_name(contestant, MANY_TO_ONE, flows, setup) for contestant in ("DCQCN", "RL-CC"))
         near, far = f"{NEAR:.0%} of it", f"{FAR:.0%} of it"
-        goodput = (above(dcqcn, ours, common.GOODPUT), above(ours, dcqcn, common.GOODPUT, NEAR))
+        goodput = (above(dcqcn, rl_cc, common.GOODPUT), above(rl_cc, dcqcn, common.GOODPUT, NEAR))
         yield Claim(f"With {flows} flows DCQCN has more goodput than RL-CC, which comes near it (ours: {near})", SOURCE, goodput)
-        latency = (below(ours, dcqcn, common.LATENCY, FAR),)
+        latency = (below(rl_cc, dcqcn, common.LATENCY, FAR),)
         yield Claim(f"With {flows} flows RL-CC's latency is far below DCQCN's (ours: {far})", SOURCE, latency)
 
 

@@ -14,9 +14,9 @@ SOURCE = "RL-CC, section VI, figure 7 (text only)"
 
 def _claims(setup: str) -> Iterator[Claim]:
     for flows in A_HOST:
-        ours, dcqcn = (row_name(who, ALL_TO_ALL, flows, setup) for who in ("RL-CC", "DCQCN"))
+        rl_cc, dcqcn = (row_name(contestant, ALL_TO_ALL, flows, setup) for contestant in ("RL-CC", "DCQCN"))
         text = f"With {flows} flow{'s' * (flows > 1)} a host RL-CC has more goodput and less latency than DCQCN"
-        yield Claim(text, SOURCE, (above(ours, dcqcn, common.GOODPUT), below(ours, dcqcn, common.LATENCY)))
+        yield Claim(text, SOURCE, (above(rl_cc, dcqcn, common.GOODPUT), below(rl_cc, dcqcn, common.LATENCY)))
 
 
 STUDY = cluster.study(ALL_TO_ALL, "All-to-all on the cluster: goodput and latency", SOURCE, _claims, "flows a host")

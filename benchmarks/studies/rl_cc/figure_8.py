@@ -33,18 +33,18 @@ NONE, LEAST_LOST = 1e-9, 1e-3
 SETUPS = (SHARED, WINDOW, NO_PATIENCE, FIRMWARE)
 
 
-def _variant(who: str) -> Variant:
-    controller, setup = ALL[who], cluster.SETUP_OF[who]
+def _variant(contestant: str) -> Variant:
+    controller, setup = ALL[contestant], cluster.SETUP_OF[contestant]
     workload = {"kind": "all_to_all", "flows": 2, "jitter": JITTER_NS}
     length = cluster.length_of(ALL_TO_ALL, setup) if setup == FIRMWARE else LENGTH
-    keys, network = common.keys_of(controller, setup), network_of(common.SMALL_FABRIC, who)
-    return common.variant(who, controller, network, workload, keys, 0, length=length, color=COLORS[who])
+    keys, network = common.keys_of(controller, setup), network_of(common.SMALL_FABRIC, contestant)
+    return common.variant(contestant, controller, network, workload, keys, 0, length=length, color=COLORS[contestant])
 
 
 def _claims(setup: str) -> Iterator[Claim]:
-    for who in ("RL-CC", "Swift"):
-        lossless = (less_than(on(who, setup), common.LATE_DROPS, NONE),)
-        yield Claim(f"{who} loses packets only while flows come up", SOURCE, lossless)
+    for contestant in ("RL-CC", "Swift"):
+        lossless = (less_than(on(contestant, setup), common.LATE_DROPS, NONE),)
+        yield Claim(f"{contestant} loses packets only while flows come up", SOURCE, lossless)
     yield Claim("DCQCN loses packets all the time", SOURCE, (more_than(on("DCQCN", setup), common.LATE_DROPS, 0),))
 
 

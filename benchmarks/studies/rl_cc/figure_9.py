@@ -51,11 +51,11 @@ ALIKE = 0.03
 """The tolerated difference from the time of no control: probes take up to 2.4 % of the line."""
 
 
-def on(who: str, setup: str, size: int = MOST) -> str:
+def on(contestant: str, setup: str, size: int = MOST) -> str:
     """Returns the name of a contestant in a comparison of a set-up, which may leave a size as it is."""
     if setup in APART:
-        return common.of_setup(who, setup) if size in APART[setup][0] else who
-    return cluster.on(who, setup)
+        return common.of_setup(contestant, setup) if size in APART[setup][0] else contestant
+    return cluster.on(contestant, setup)
 
 
 _ROWS = [(who, setup) for setup in (OWN, *SETUPS) for who in WHOSE.get(setup, EVERYBODY)]
@@ -66,41 +66,43 @@ CONTROLLERS = {**WHO, **common.UNCONTROLLED}
 ALL_COLORS = {**COLORS, NO_CONTROL: "#888888"}
 
 
-def variant(title: str, who: str, setup: str, first: int, last: int, rounds: int) -> Variant:
+def variant(title: str, contestant: str, setup: str, first: int, last: int, rounds: int) -> Variant:
     """Returns the variant of a contestant in a set-up, with the sizes from `first` to `last`, and so many iterations of each."""
-    fresh, controller = setup in (FRESH, TOLERANT), CONTROLLERS[who]
+    fresh, controller = setup in (FRESH, TOLERANT), CONTROLLERS[contestant]
     workload = {"kind": "alltoall", "size": f"{first}B", "largest": f"{last}B", "rounds": rounds}
     if setup == PAIRS:
         workload |= {"schedule": "pairwise"}
-    own = {"nic.parameters": {"beta": BETA << 16}} if setup == TOLERANT else common.keys_of(controller, setup)
+    parameters = {"nic.parameters": {"beta": BETA << 16}} if setup == TOLERANT else common.keys_of(controller, setup)
     network = common.sharing(common.SMALL_FABRIC) if fresh else common.SMALL_FABRIC
-    keys = {"nic.queue_pairs": "flow" if fresh else "hosts", **own}
-    return common.variant(title, controller, network, workload, keys, 0, length=LENGTH, full=FULL, color=ALL_COLORS[who])
+    keys = {"nic.queue_pairs": "flow" if fresh else "hosts", **parameters}
+    return common.variant(title, controller, network, workload, keys, 0, length=LENGTH, full=FULL, color=ALL_COLORS[contestant])
 
 
 def _variants() -> Iterator[Variant]:
-    for title, (who, setup) in BASE.items():
+    for title, (contestant, setup) in BASE.items():
         if setup in APART:
             apart, counted = APART[setup]
-            yield from (variant(f"{title}, {format_size(size)}", who, setup, size, size, 1 + counted) for size in apart)
+            yield from (variant(f"{title}, {format_size(size)}", contestant, setup, size, size, 1 + counted) for size in apart)
         else:
-            yield variant(title, who, setup, LEAST, MOST, ROUNDS)
+            yield variant(title, contestant, setup, LEAST, MOST, ROUNDS)
 
 
 def _claims(setup: str) -> Iterator[Claim]:
     for size in SIZES[1:]:
-        criteria = tuple(below(on("RL-CC", setup, size), on(each, setup, size), LATENCIES[size]) for each in RIVALS)
+        criteria = tuple(below(on("RL-CC", setup, size), on(rival, setup, size), LATENCIES[size]) for rival in RIVALS)
         yield Claim(f"RL-CC has the lowest latency at {format_size(size)}", SOURCE, criteria)
     criteria = (below(on("DCQCN", setup, LEAST), on("RL-CC", setup, LEAST), LATENCIES[LEAST]),)
     yield Claim("RL-CC does not have it at 32 B: it cuts its rate needlessly", SOURCE, criteria)
 
 
-def _as_uncontrolled(what: str, whose: Iterable[str], some: Iterable[int], setup: str = OWN, than: str | None = None) -> Claim:
+def _as_uncontrolled(subject: str, whose: Iterable[str], some: Iterable[int], setup: str = OWN, than: str | None = None) -> Claim:
     """Returns our claim that contestants of a set-up take the time of no control, of the set-up `than`, at some sizes."""
     other = setup if than is None else than
-    pairs = ((on(who, setup, size), on(NO_CONTROL, other, size), LATENCIES[size]) for size, who in product(some, whose))
-    criteria = chain(*(alike(*each, ALIKE) for each in pairs))
-    return common.ours(f"{what} the time of no control at all (ours: within {ALIKE:.0%})", criteria)
+    pairs = (
+        (on(contestant, setup, size), on(NO_CONTROL, other, size), LATENCIES[size]) for size, contestant in product(some, whose)
+    )
+    criteria = chain(*(alike(*pair, ALIKE) for pair in pairs))
+    return common.ours(f"{subject} the time of no control at all (ours: within {ALIKE:.0%})", criteria)
 
 
 IN_PAIRS = [(on(who, PAIRS, size), size) for size in APART[PAIRS][0][:-1] for who in ("RL-CC", "DCQCN")]
@@ -121,12 +123,12 @@ def latencies(result: Result) -> dict[str, float]:
     spec, flows = result.manifest["spec"], result.records("flows")
     scale, workload = int(spec["topology"].get("scale") or 1), spec["workload"]
     rounds = int(workload.get("rounds") or 1)
-    found = {}
+    values = {}
     for number, size in enumerate(sizes(*(parse_size_bytes(workload[key], key) for key in ("size", "largest")))):
         first = number * rounds
         counted = [_iteration_s(flows[flows["rep"] == rep]) for rep in range(first + min(1, rounds - 1), first + rounds)]
-        found[LATENCIES[size].name] = float(np.mean(counted)) / scale
-    return found
+        values[LATENCIES[size].name] = float(np.mean(counted)) / scale
+    return values
 
 
 def _iteration_s(flows: np.ndarray) -> float:
@@ -140,29 +142,31 @@ def _iteration_s(flows: np.ndarray) -> float:
 
 def joined(evidence: Evidence) -> Evidence:
     """Returns the contestants of the page, with the measures of their one run or of their runs of one size each."""
-    found = {}
-    for name, (who, setup) in BASE.items():
+    variants = {}
+    for name, (contestant, setup) in BASE.items():
         apart, _ = APART.get(setup, ((), 0))
         columns = {size: LATENCIES[size].name for size in apart}
         runs = {column: evidence.values(f"{name}, {format_size(size)}", column) for size, column in columns.items()}
         if name in evidence.variants:
-            found[name] = evidence.variants[name]
+            variants[name] = evidence.variants[name]
         elif any(runs.values()):
-            found[name] = VariantEvidence(name, name, ALL_COLORS[who], runs)
-    return replace(evidence, variants=found)
+            variants[name] = VariantEvidence(name, name, ALL_COLORS[contestant], runs)
+    return replace(evidence, variants=variants)
 
 
 def _bars(evidence: Evidence, rows: common.Rows) -> None:
     """Draws bars as in the paper: each latency over the best of its size. Set-ups are in the table alone."""
     ((ax,),) = rows
     best, width = _best(evidence), 0.8 / len(WHO)
-    for place, who in enumerate(WHO):
-        values = [[one / best[size] for one in evidence.values(who, each.name).values()] for size, each in LATENCIES.items()]
-        found = [estimate(each) for each in values]
-        heights = [one.mean if one else np.nan for one in found]
-        halves = [(one.half or 0.0) if one else 0.0 for one in found]
-        at = np.arange(len(SIZES)) + (place - (len(WHO) - 1) / 2) * width
-        ax.bar(at, heights, width, yerr=halves, label=who, color=COLORS[who], error_kw={"elinewidth": 0.8})
+    for position, contestant in enumerate(WHO):
+        values = [
+            [one / best[size] for one in evidence.values(contestant, column.name).values()] for size, column in LATENCIES.items()
+        ]
+        estimates = [estimate(ratios) for ratios in values]
+        heights = [one.mean if one else np.nan for one in estimates]
+        halves = [(one.half or 0.0) if one else 0.0 for one in estimates]
+        at = np.arange(len(SIZES)) + (position - (len(WHO) - 1) / 2) * width
+        ax.bar(at, heights, width, yerr=halves, label=contestant, color=COLORS[contestant], error_kw={"elinewidth": 0.8})
     ax.set_xticks(range(len(SIZES)), [format_size(size) for size in SIZES], rotation=45)
     ax.set_ylabel("Latency over the best")
     ax.set_xlabel("Size of message")
@@ -171,8 +175,11 @@ def _bars(evidence: Evidence, rows: common.Rows) -> None:
 
 def _best(evidence: Evidence) -> dict[int, float]:
     """Returns the smallest mean of the paper's contestants, by size."""
-    found = {size: [estimate([*evidence.values(who, each.name).values()]) for who in WHO] for size, each in LATENCIES.items()}
-    return {size: min((one.mean for one in known if one), default=np.nan) for size, known in found.items()}
+    estimates = {
+        size: [estimate([*evidence.values(contestant, column.name).values()]) for contestant in WHO]
+        for size, column in LATENCIES.items()
+    }
+    return {size: min((one.mean for one in known if one), default=np.nan) for size, known in estimates.items()}
 
 
 STUDY = common.study(

@@ -71,7 +71,7 @@ def rows(options: StudyOptions, progress: Progress) -> Mapping[str, Numbers]:
     return {
         LABELS[name]: {
             **{measure: {1: float(value)} for measure, value in _fixed(name, costs[0][row]).items()},
-            TIME.name: {seed: each[row].times_ns.get(DECISION, each[row].worst_ns) / 1e9 for seed, each in enumerate(costs, 1)},
+            TIME.name: {seed: cost[row].times_ns.get(DECISION, cost[row].worst_ns) / 1e9 for seed, cost in enumerate(costs, 1)},
             JIT.name: {1: float(native)},
             **counted.get(name, {}),
         }
@@ -86,7 +86,7 @@ def _fixed(name: str, cost: AlgorithmCost) -> dict[str, int]:
     if isinstance(policy, Trees):
         flops, comparisons, additions, size = 0, int(policy.inputs.size), len(policy.inputs), policy.packed_bytes()
     else:
-        flops, comparisons, additions, size = sum(int(each.size) for each in policy.weights), 0, 0, 4 * len(file.table())
+        flops, comparisons, additions, size = sum(int(weights.size) for weights in policy.weights), 0, 0, 4 * len(file.table())
     return {
         FLOPS.name: flops,
         COMPARISONS.name: comparisons,
@@ -99,27 +99,27 @@ def _fixed(name: str, cost: AlgorithmCost) -> dict[str, int]:
 
 def _counted(folder: Path, seeds: int, progress: Progress) -> dict[str, Numbers]:
     """Returns counts of RV32 instructions by algorithm, measure and repetition; none if this machine cannot compile for RV32."""
-    found: dict[str, Numbers] = {}
+    counts: dict[str, Numbers] = {}
     try:
         for name in PAPER:
             cores = (rv32_cost.Core(name, march, folder) for march in (rv32_cost.WITHOUT, rv32_cost.WITH))
             without, with_products = ({seed: core.counts(seed) for seed in range(1, seeds + 1)} for core in cores)
-            found[name] = {
-                RV32I.name: {seed: each.policy for seed, each in without.items()},
-                RV32I_DECISION.name: {seed: each.decision for seed, each in without.items()},
-                RV32IM.name: {seed: each.policy for seed, each in with_products.items()},
+            counts[name] = {
+                RV32I.name: {seed: count.policy for seed, count in without.items()},
+                RV32I_DECISION.name: {seed: count.decision for seed, count in without.items()},
+                RV32IM.name: {seed: count.policy for seed, count in with_products.items()},
             }
     except (MachineError, UsageError) as error:
         progress.note(f"not counted for RV32: {error}")
         return {}
-    return found
+    return counts
 
 
 def _costs(cost: Measure, setup: str = "") -> Iterator[Claim]:
     """Yields the claims that compare the forms' costs."""
-    said = SOURCE + ": 17 / 0.9 = 19 times"
-    yield Claim("Trees cost less than the MLP", said, (below("trees", "MLP", cost),), setup)
-    yield Claim("By an order of magnitude", said, (below("trees", "MLP", cost, 0.1),), setup)
+    source = SOURCE + ": 17 / 0.9 = 19 times"
+    yield Claim("Trees cost less than the MLP", source, (below("trees", "MLP", cost),), setup)
+    yield Claim("By an order of magnitude", source, (below("trees", "MLP", cost, 0.1),), setup)
     yield Claim("The MLP costs less than the LSTM", SOURCE + ": 450 / 17 = 26 times", (below("MLP", "LSTM", cost),), setup)
 
 
@@ -138,13 +138,13 @@ def _bars(evidence: Evidence, rows: common.Rows) -> None:
     """Draws each form's cost over the trees', in the paper and here."""
     ((ax,),), trees = rows, evidence.variants["trees"]
     base = trees.estimate(TIME.name)
-    for row, each in enumerate(evidence.variants.values()):
-        here = each.estimate(TIME.name)
+    for row, variant in enumerate(evidence.variants.values()):
+        here = variant.estimate(TIME.name)
         assert here is not None and base is not None
-        theirs = each.paper[TIME.name] / trees.paper[TIME.name]
-        bars = ((-0.18, here.mean / base.mean, each.color, "here"), (0.18, theirs, "none", "the paper"))
+        paper_ratio = variant.paper[TIME.name] / trees.paper[TIME.name]
+        bars = ((-0.18, here.mean / base.mean, variant.color, "here"), (0.18, paper_ratio, "none", "the paper"))
         for offset, value, color, label in bars:
-            ax.barh(row + offset, value, 0.34, color=color, edgecolor=each.color, label=None if row else label)
+            ax.barh(row + offset, value, 0.34, color=color, edgecolor=variant.color, label=None if row else label)
             ax.annotate(f"{value:.3g}", (value, row + offset), (4, -3), textcoords="offset points", fontsize=8)
     ax.set_xscale("log")
     ax.set_yticks(range(len(evidence.variants)), list(evidence.variants))

@@ -65,33 +65,33 @@ def _keys(latency_ns: int, flows: int, setup: str) -> dict[str, Any]:
         queue = {"nic.decisions": "in-turn", "nic.event_cost": latency_ns, "nic.event_queue": QUEUE, "nic.burst": BURST}
         return {**queue, **common.PRESETS[NO_PATIENCE]}
     if setup == TIMEOUTS:
-        told = {f"nic.{name}": TIMEOUT_NS for name in ("timeout", "timeout_max", "nack_interval")}
-        return {"nic.latency": latency_ns, **told, "nic.probe_timeout": PROBE_TIMEOUT_NS, **common.at_share(flows)}
+        timeouts = {f"nic.{name}": TIMEOUT_NS for name in ("timeout", "timeout_max", "nack_interval")}
+        return {"nic.latency": latency_ns, **timeouts, "nic.probe_timeout": PROBE_TIMEOUT_NS, **common.at_share(flows)}
     return {"nic.latency": latency_ns, **common.PRESETS.get(setup, {})}
 
 
-def _who(who: str) -> tuple[str, int, str]:
+def _who(contestant: str) -> tuple[str, int, str]:
     """Returns a contestant of WHO, or the network with another decision time, such as "30 us"."""
-    return WHO[who] if who in WHO else ("rlcc-mlp", int(who.removesuffix(" us")) * US, "#888888")
+    return WHO[contestant] if contestant in WHO else ("rlcc-mlp", int(contestant.removesuffix(" us")) * US, "#888888")
 
 
-def _variant(who: str, flows: int, setup: str = OWN) -> Variant:
+def _variant(contestant: str, flows: int, setup: str = OWN) -> Variant:
     """Returns a variant with a processor for each flow."""
-    controller, latency_ns, color = _who(who)
-    printed = PAPER[who][FLOWS.index(flows)] if who in PAPER and not setup else ()
-    told = {"paper": common.printed((common.GOODPUT, common.DROPS), printed), "color": color}
-    title, length = name(of_setup(who, setup), flows), LONG if setup == FULL_QUEUE else LENGTH
-    return common.many_to_one(title, controller, common.SEVEN, flows, keys=_keys(latency_ns, flows, setup), length=length, **told)
+    controller, latency_ns, color = _who(contestant)
+    printed = PAPER[contestant][FLOWS.index(flows)] if contestant in PAPER and not setup else ()
+    look = {"paper": common.printed((common.GOODPUT, common.DROPS), printed), "color": color}
+    title, length = name(of_setup(contestant, setup), flows), LONG if setup == FULL_QUEUE else LENGTH
+    return common.many_to_one(title, controller, common.SEVEN, flows, keys=_keys(latency_ns, flows, setup), length=length, **look)
 
 
-def _in_turn(who: str, flows: int, setup: str) -> Variant:
+def _in_turn(contestant: str, flows: int, setup: str) -> Variant:
     """Returns a variant of the network with one processor per NIC."""
-    _, latency_ns, color = _who(who)
+    _, latency_ns, color = _who(contestant)
     decision_ns = latency_ns * math.ceil(flows / common.SEVEN.senders)
     length_ns = max(SHORTEST_NS, math.ceil(LIVES * decision_ns / MS) * MS)
     parameters = common.PRESETS.get(setup, {}).get("nic.parameters", {})
     keys = {"nic.latency": latency_ns, "nic.decisions": "in-turn", **common.at_share(flows, **parameters)}
-    title, length = name(of_setup(f"{who} in turn", setup), flows), RunLength(length_ns, length_ns // 2)
+    title, length = name(of_setup(f"{contestant} in turn", setup), flows), RunLength(length_ns, length_ns // 2)
     return common.many_to_one(title, "rlcc-mlp", common.SEVEN, flows, length=length, keys=keys, color=color)
 
 
@@ -104,7 +104,7 @@ VARIANTS = [
 
 
 def _slower(net: str, flows: int, setup: str) -> Iterator[Claim]:
-    tree, other = (name(of_setup(who, setup), flows) for who in ("tree", net))
+    tree, other = (name(of_setup(contestant, setup), flows) for contestant in ("tree", net))
     goodput, drops = above(tree, other, common.GOODPUT, SLOWER), below(tree, other, common.LATE_DROPS, FEWER)
     yield Claim(f"With {flows} flows the tree has at least twice the goodput of the {net}", SOURCE, (goodput,))
     fewer = f"With {flows} flows the tree drops at least 100 times fewer packets a flow than the {net}"
@@ -112,14 +112,14 @@ def _slower(net: str, flows: int, setup: str) -> Iterator[Claim]:
 
 
 def _claims(setup: str) -> Iterator[Claim]:
-    def row(who: str, flows: int) -> str:
-        return name(of_setup(who, setup), flows)
+    def row(contestant: str, flows: int) -> str:
+        return name(of_setup(contestant, setup), flows)
 
     shared = tuple(f"{net} in turn" for net in NETS)
     some = (*WHO, *(() if setup in COLLAPSES else shared))
-    none = tuple(less_than(row(who, 16), common.LATE_DROPS, LOSING) for who in some)
+    none = tuple(less_than(row(contestant, 16), common.LATE_DROPS, LOSING) for contestant in some)
     yield Claim("With 16 flows nobody drops", SOURCE + "; after bring-up", none)
-    criteria = tuple(above(row(who, 16), row("tree", 16), common.GOODPUT, 0.999) for who in NETS)
+    criteria = tuple(above(row(contestant, 16), row("tree", 16), common.GOODPUT, 0.999) for contestant in NETS)
     yield Claim("With 16 flows the slow networks have no less goodput than the tree", SOURCE, criteria)
     for nets, of in ((NETS, setup), (shared, OWN if setup in COLLAPSES else setup)):
         yield from (claim for flows in FLOWS[1:] for net in nets for claim in _slower(net, flows, of))

@@ -68,12 +68,12 @@ VARIANTS = [
 def swing(result: Result) -> dict[str, float]:
     """Returns how much the queue before the receiver swings, and the inflation that follows from it."""
     spec, queues = result.manifest["spec"], result.records("queues")
-    *_, port = (number for number, each in enumerate(result.ports) if each["side"] == "switch")
+    *_, port = (number for number, row in enumerate(result.ports) if row["side"] == "switch")
     at_ns, backlog = (queues[name].reshape(-1, len(result.ports))[:, port] for name in ("t_ns", "backlog_bytes"))
     inside = at_ns >= parse_time_ns(spec["time"]["warmup"])
     base_rtts = backlog[inside].astype(np.float64) * 8e9 / LINE_BPS / common.BASE_RTT_NS
-    found, flows = round(float(base_rtts.std()), 4), int(spec["workload"]["flows"])
-    return {SWING.name: found, AT_SWING.name: inflation_at(spec["controller"]["name"], flows, found)}
+    swing_rtts, flows = round(float(base_rtts.std()), 4), int(spec["workload"]["flows"])
+    return {SWING.name: swing_rtts, AT_SWING.name: inflation_at(spec["controller"]["name"], flows, swing_rtts)}
 
 
 @lru_cache(maxsize=256)
@@ -95,11 +95,15 @@ def inflation_at(algorithm: str, flows: int, swing: float) -> float:
 
 
 def _claims(_: str) -> Iterator[Claim]:
-    for flows, (what, measure, within) in product(FLOWS, (("goodput", common.GOODPUT, ALIKE), ("latency", common.LATENCY, NEAR))):
+    for flows, (word, measure, within) in product(FLOWS, (("goodput", common.GOODPUT, ALIKE), ("latency", common.LATENCY, NEAR))):
         criteria = alike(name("tree", flows), name("MLP", flows), measure, within)
-        yield Claim(f"With {flows} flows the trees have the network's {what}", f"{SOURCE}; within {within:.0%}", criteria)
-    grows = [below(name(who, few), name(who, many), common.LATENCY) for who in WHO for few, many in pairwise(FLOWS)]
-    hardly_falls = [above(name(who, 2048), name(who, 64), common.GOODPUT, 0.95) for who in WHO]
+        yield Claim(f"With {flows} flows the trees have the network's {word}", f"{SOURCE}; within {within:.0%}", criteria)
+    grows = [
+        below(name(contestant, few), name(contestant, many), common.LATENCY)
+        for contestant in WHO
+        for few, many in pairwise(FLOWS)
+    ]
+    hardly_falls = [above(name(contestant, 2048), name(contestant, 64), common.GOODPUT, 0.95) for contestant in WHO]
     yield Claim("Latency grows with the flows as eq. 2 says, goodput hardly falls", SOURCE, (*grows, *hardly_falls))
 
 
@@ -109,7 +113,7 @@ def _rests_by_swing(title: str) -> Criterion:
         off = {seed: measured[seed] / computed[seed] - 1 for seed in measured.keys() & computed.keys()}
         if not off:
             return bounded(None, f"{title}: nothing measured")
-        means = [float(np.mean(list(each.values()))) for each in (measured, computed)]
+        means = [float(np.mean(list(by_seed.values()))) for by_seed in (measured, computed)]
         return bounded(max(map(abs, off.values())) <= AGREES, "{}: measured {:.3f}, computed {:.3f}".format(title, *means))
 
     return Criterion(f"within {AGREES:.0%} with every seed", (title,), judge, (common.INFLATION.name, AT_SWING.name))

@@ -44,44 +44,52 @@ def lost(scenario: str, count: int, setup: str) -> Measure:
 
 
 def _claims(setup: str) -> Iterator[Claim]:
-    def of(who: str, case: tuple[str, int]) -> tuple[str, Measure]:
-        return row_name(who, *case, setup), lost(*case, setup)
+    def of(contestant: str, case: tuple[str, int]) -> tuple[str, Measure]:
+        return row_name(contestant, *case, setup), lost(*case, setup)
 
-    for who in ("Swift", "RL-CC"):
-        yield Claim(f"{who} loses nothing with few flows", SOURCE, tuple(less_than(*of(who, case), NONE) for case in LOSSLESS))
+    for contestant in ("Swift", "RL-CC"):
+        yield Claim(
+            f"{contestant} loses nothing with few flows",
+            SOURCE,
+            tuple(less_than(*of(contestant, case), NONE) for case in LOSSLESS),
+        )
     for case in DCQCN_LOSES:
         yield Claim("DCQCN loses packets: {}, {}".format(*case), SOURCE, (more_than(*of("DCQCN", case), 0),))
     fits = (LONG_SHORT, SHORT[0])
     yield Claim("DCQCN loses nothing: {}, {}".format(*fits), SOURCE, (less_than(*of("DCQCN", fits), NONE),))
     for case in FEWER:
-        (ours, losses), (swift, _) = of("RL-CC", case), of("Swift", case)
-        yield Claim("RL-CC loses less than Swift: {}, {}".format(*case), SOURCE, (below(ours, swift, losses),))
+        (rl_cc, losses), (swift, _) = of("RL-CC", case), of("Swift", case)
+        yield Claim("RL-CC loses less than Swift: {}, {}".format(*case), SOURCE, (below(rl_cc, swift, losses),))
 
 
 def derive(evidence: Evidence) -> Evidence:
     """Returns the cases' variants, with the values of the paper's table."""
     printed = {
-        name(who, scenario, count): {common.DROPS.name: value}
-        for who, scenarios in PAPER.items()
+        name(contestant, scenario, count): {common.DROPS.name: value}
+        for contestant, scenarios in PAPER.items()
         for scenario, values in scenarios.items()
         for count, value in zip(COUNTS[scenario], values, strict=True)
     }
-    cases = {name(who, *case) for who in ALL for case in CASES}
-    found = {title: each for title, each in evidence.variants.items() if title in cases}
-    return replace(evidence, variants={title: replace(each, paper=printed.get(title, {})) for title, each in found.items()})
+    cases = {name(contestant, *case) for contestant in ALL for case in CASES}
+    rows = {title: row for title, row in evidence.variants.items() if title in cases}
+    return replace(evidence, variants={title: replace(row, paper=printed.get(title, {})) for title, row in rows.items()})
 
 
 def _figure(evidence: Evidence) -> Figure:
     cases = [case for case in CASES if name("RL-CC", *case) in evidence.variants]
     lines = [
         VariantLine(
-            who,
-            cluster.COLORS[who],
-            {x + _aside(who): name(who, *case) for x, case in enumerate(cases) if who in cluster.contestants(case[0])},
-            marker=cluster.look(who)[0],
+            contestant,
+            cluster.COLORS[contestant],
+            {
+                x + _aside(contestant): name(contestant, *case)
+                for x, case in enumerate(cases)
+                if contestant in cluster.contestants(case[0])
+            },
+            marker=cluster.look(contestant)[0],
             line="",
         )
-        for who in ALL
+        for contestant in ALL
     ]
     figure = series.figure(evidence, lines, (common.DROPS, common.LATE_DROPS), "case", TITLE, base=None)
     labels = ["\n".join((*scenario.split("-", 1), str(count))) for scenario, count in cases]
@@ -91,10 +99,10 @@ def _figure(evidence: Evidence) -> Figure:
     return figure
 
 
-def _aside(who: str) -> float:
+def _aside(contestant: str) -> float:
     """Returns the place of a contestant's markers beside the middle of their case, by its set-up."""
     places = tuple(WHOSE)
-    return ROOM * (places.index(cluster.SETUP_OF[who]) / (len(places) - 1) - 1 / 2)
+    return ROOM * (places.index(cluster.SETUP_OF[contestant]) / (len(places) - 1) - 1 / 2)
 
 
 STUDY = Study(

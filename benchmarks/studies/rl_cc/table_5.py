@@ -39,36 +39,38 @@ TASKS = tuple(PAPER["RL-CC"])
 CELLS = [(who, task) for who, tasks in PAPER.items() for task in tasks]
 
 
-def name(who: str, task: str, setup: str = OWN) -> str:
-    return f"{common.of_setup(who, setup)}, {task}"
+def name(contestant: str, task: str, setup: str = OWN) -> str:
+    return f"{common.of_setup(contestant, setup)}, {task}"
 
 
 def _cases(task: str, setup: str) -> Iterator[tuple[dict[str, str], Measure, bool]]:
     """Yields the cases that the default runs: variants by controller, a measure, and whether it is a time."""
     if task == OSU:
-        yield from (({who: on(who, setup) for who in WHO}, time, True) for time in figure_9.LATENCIES.values())
+        yield from (
+            ({contestant: on(contestant, setup) for contestant in WHO}, time, True) for time in figure_9.LATENCIES.values()
+        )
         return
     bandwidth, time = (cluster.LONG_SHARE, cluster.SLOWDOWN) if task == LONG_SHORT else (common.GOODPUT, common.LATENCY)
     for count in cluster.DEFAULT[task]:
-        names = {who: cluster.name(on(who, setup), task, count) for who in WHO}
+        names = {contestant: cluster.name(on(contestant, setup), task, count) for contestant in WHO}
         yield from ((names, bandwidth, False), (names, time, True))
 
 
-def ratios(evidence: Evidence, task: str, who: str, seed: int, setup: str = OWN) -> dict[str, float]:
+def ratios(evidence: Evidence, task: str, contestant: str, seed: int, setup: str = OWN) -> dict[str, float]:
     """Returns the least bandwidth and the most time relative to the best, and whether that is mastery.
 
     Empty if something did not run.
     """
     least, most = 1.0, 1.0
     for names, measure, is_time in _cases(task, setup):
-        by_seed = {each: evidence.values(title, measure.name) for each, title in names.items()}
-        known = {each: values[seed] for each, values in by_seed.items() if seed in values}
-        if who not in known:
+        by_seed = {controller: evidence.values(title, measure.name) for controller, title in names.items()}
+        known = {controller: values[seed] for controller, values in by_seed.items() if seed in values}
+        if contestant not in known:
             return {}
         if is_time:
-            most = max(most, known[who] / min(known.values()))
+            most = max(most, known[contestant] / min(known.values()))
         else:
-            least = min(least, known[who] / max(known.values()))
+            least = min(least, known[contestant] / max(known.values()))
     return {SHARE.name: least, LONGEST.name: most, MASTERED.name: float(is_mastery(least, most))}
 
 
@@ -79,14 +81,14 @@ def is_mastery(share: float, longest: float, bandwidth: float = BANDWIDTH, time:
 
 def otherwise(evidence: Evidence, bandwidth: float, time: float) -> list[str]:
     """Returns the verdicts that another criterion has otherwise than the paper, or that differ between seeds."""
-    found = []
-    for who, task in CELLS:
-        shares, times = (evidence.values(name(who, task), column.name) for column in (SHARE, LONGEST))
+    cells = []
+    for contestant, task in CELLS:
+        shares, times = (evidence.values(name(contestant, task), column.name) for column in (SHARE, LONGEST))
         verdicts = {is_mastery(shares[seed], times[seed], bandwidth, time) for seed in shares.keys() & times.keys()}
-        if verdicts != {PAPER[who][task]}:
-            sure = "" if verdicts == {not PAPER[who][task]} else " (by seed)" if verdicts else " (not run)"
-            found.append(f"{who}'s {task}{sure}")
-    return found
+        if verdicts != {PAPER[contestant][task]}:
+            sure = "" if verdicts == {not PAPER[contestant][task]} else " (by seed)" if verdicts else " (not run)"
+            cells.append(f"{contestant}'s {task}{sure}")
+    return cells
 
 
 def sensitivity(evidence: Evidence) -> list[str]:
@@ -103,49 +105,49 @@ def sensitivity(evidence: Evidence) -> list[str]:
     return notes
 
 
-def _as_printed(who: str, task: str, setup: str) -> Criterion:
-    title, printed = name(who, task, setup), PAPER[who][task]
+def _as_printed(contestant: str, task: str, setup: str) -> Criterion:
+    title, printed = name(contestant, task, setup), PAPER[contestant][task]
 
     def judge(evidence: Evidence) -> Outcome:
-        found = list(evidence.values(title, MASTERED.name).values())
-        share, time = (evidence.variants[title].estimate(each.name) for each in (SHARE, LONGEST))
-        if not found or not share or not time:
+        flags = list(evidence.values(title, MASTERED.name).values())
+        share, time = (evidence.variants[title].estimate(column.name) for column in (SHARE, LONGEST))
+        if not flags or not share or not time:
             return bounded(None, f"{title}: something has not ended")
-        said = f"{title}: {sum(found):g} of {len(found)} seeds; bandwidth {share.mean:.2f}, time {time.mean:.2f} of the best's"
-        return bounded(all(bool(each) == printed for each in found), said)
+        text = f"{title}: {sum(flags):g} of {len(flags)} seeds; bandwidth {share.mean:.2f}, time {time.mean:.2f} of the best's"
+        return bounded(all(bool(value) == printed for value in flags), text)
 
     words = f"{title}: {'mastered' if printed else 'not mastered'} with every seed"
     return Criterion(words, (title,), judge, (MASTERED.name, SHARE.name, LONGEST.name))
 
 
 def _claims(setup: str) -> Iterator[Claim]:
-    for who, task in CELLS:
-        verdict = "mastered" if PAPER[who][task] else "not mastered"
-        yield Claim(f"{who}: {task} is {verdict}", SOURCE, (_as_printed(who, task, setup),))
+    for contestant, task in CELLS:
+        verdict = "mastered" if PAPER[contestant][task] else "not mastered"
+        yield Claim(f"{contestant}: {task} is {verdict}", SOURCE, (_as_printed(contestant, task, setup),))
 
 
 def derive(evidence: Evidence) -> Evidence:
     """Returns a row for each contestant and task, from the figures' runs."""
-    seeds = sorted({seed for each in evidence.variants.values() for values in each.numbers.values() for seed in values})
-    found = {}
-    for setup, (who, task) in product((OWN, WINDOW), CELLS):
-        paper = {} if setup else {MASTERED.name: float(PAPER[who][task])}
-        row = Variant(name(who, task, setup), color=COLORS[who], paper=paper)
-        by_seed = {seed: ratios(evidence, task, who, seed, setup) for seed in seeds}
-        found[row.name] = row.evidence(collect.by_measure(by_seed))
-    return replace(evidence, variants=found)
+    seeds = sorted({seed for variant in evidence.variants.values() for values in variant.numbers.values() for seed in values})
+    variants = {}
+    for setup, (contestant, task) in product((OWN, WINDOW), CELLS):
+        paper = {} if setup else {MASTERED.name: float(PAPER[contestant][task])}
+        row = Variant(name(contestant, task, setup), color=COLORS[contestant], paper=paper)
+        by_seed = {seed: ratios(evidence, task, contestant, seed, setup) for seed in seeds}
+        variants[row.name] = row.evidence(collect.by_measure(by_seed))
+    return replace(evidence, variants=variants)
 
 
-def _positions(found: Evidence, rows: common.Rows) -> None:
+def _positions(evidence: Evidence, rows: common.Rows) -> None:
     """Draws the position of each task; mastery is the upper left corner."""
     for ax, task in zip(rows[0], TASKS, strict=True):
-        for who in PAPER:
-            each = found.variants[name(who, task)]
-            share, time = each.estimate(SHARE.name), each.estimate(LONGEST.name)
-            fill = each.color if PAPER[who][task] else "none"
-            ax.plot([], [], "o", color=each.color, markersize=8, label=who)
+        for contestant in PAPER:
+            variant = evidence.variants[name(contestant, task)]
+            share, time = variant.estimate(SHARE.name), variant.estimate(LONGEST.name)
+            fill = variant.color if PAPER[contestant][task] else "none"
+            ax.plot([], [], "o", color=variant.color, markersize=8, label=contestant)
             if share and time:
-                ax.plot(time.mean, share.mean, "o", color=each.color, markerfacecolor=fill, markersize=8)
+                ax.plot(time.mean, share.mean, "o", color=variant.color, markerfacecolor=fill, markersize=8)
         ax.axhline(BANDWIDTH, color=kit.INK, linewidth=0.7, linestyle=":")
         ax.axvline(TIME, color=kit.INK, linewidth=0.7, linestyle=":")
         ax.set_ylim(0, 1.08)

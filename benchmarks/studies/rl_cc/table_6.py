@@ -42,11 +42,11 @@ VARIANTS = [
 
 def rows(options: StudyOptions, progress: Progress) -> Mapping[str, Mapping[str, Mapping[int, float]]]:
     """Evaluates the policies; nothing is random."""
-    tables = {each: cells.table(nic_policy.load(each)) for each in POLICIES}
+    tables = {policy: cells.table(nic_policy.load(policy)) for policy in POLICIES}
     return {
-        name(cell.before, cell.now): {each: {1: table[place].integer} for each, table in tables.items()}
+        name(cell.before, cell.now): {policy: {1: table[index].integer} for policy, table in tables.items()}
         | {ARTIFACT.name: {1: cell.artifact}}
-        for place, cell in enumerate(tables[POLICIES[0]])
+        for index, cell in enumerate(tables[POLICIES[0]])
     }
 
 
@@ -89,8 +89,8 @@ def _panels(evidence: Evidence, rows: common.Rows) -> None:
     for ax, before in zip(rows[0], STATES, strict=True):
         printed = [evidence.variants[name(before, now)].paper[POLICIES[0]] for now in STATES]
         ax.plot(range(3), printed, "D:", color=kit.INK, markerfacecolor="none", markersize=8, label="the paper")
-        for each, look in LOOKS.items():
-            ax.plot(range(3), [action(evidence, each.name, before, now) for now in STATES], label=each.title, **look)
+        for column, look in LOOKS.items():
+            ax.plot(range(3), [action(evidence, column.name, before, now) for now in STATES], label=column.title, **look)
         ax.axhline(1, color="#999999", linewidth=0.8)
         ax.set_xticks(range(3), [f"{now}\nnow" for now in STATES], fontsize=8)
         ax.set_title(f"{before} before", loc="left")

@@ -29,14 +29,14 @@ LOST_FRAMES = Measure("lost_frames", "frames that nothing accounts for")
 
 def measure(result: Result) -> dict[str, float]:
     """Returns slowdowns, and how many flows and frames are not accounted for."""
-    flows, summary, kept = result.records("flows"), result.summary, result.manifest["conservation"]
+    flows, summary, conservation = result.records("flows"), result.summary, result.manifest["conservation"]
     spec = without_code(result.manifest["spec"], result.path)
     missing = len(spec.flows(spec.graph())) - sum(int(summary[f"flows_{status}"]) for status in STATUSES)
-    done = flows[flows["fct_ns"] >= 0]
-    broken = int((done["received_bytes"] != done["size_bytes"]).sum())
-    return {each.name: float(summary[each.name]) for each in (MEDIAN, TAIL, FLOWS, UNFINISHED, IDEAL_ERROR)} | {
+    ended = flows[flows["fct_ns"] >= 0]
+    broken = int((ended["received_bytes"] != ended["size_bytes"]).sum())
+    return {column.name: float(summary[column.name]) for column in (MEDIAN, TAIL, FLOWS, UNFINISHED, IDEAL_ERROR)} | {
         LOST_FLOWS.name: float(abs(missing) + broken + int(summary["flows_failed"])),
-        LOST_FRAMES.name: float(abs(kept["sent_by_hosts"] - sum(kept[name] for name in ENDS))),
+        LOST_FRAMES.name: float(abs(conservation["sent_by_hosts"] - sum(conservation[name] for name in ENDS))),
     }
 
 

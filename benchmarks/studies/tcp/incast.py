@@ -81,9 +81,9 @@ def measure(result: Result, lasting: bool = False) -> dict[str, float]:
         return {GOODPUT.name: len(flows) * SIZE_BYTES * 8e9 / taken_ns, DROPS.name: float(result.summary["drops"])}
     queues, warmup_ns = result.records("queues"), parse_time_ns(result.manifest["spec"]["time"]["warmup"])
     port = result.names.port.index(result.summary["bottleneck_port"])
-    mine = queues[(queues["port"] == port) & (queues["t_ns"] >= warmup_ns)]
-    dropped = int(mine["drops"][-1]) - int(mine["drops"][0])
-    return {QUEUE.name: float(mine["backlog_bytes"].mean()) / FRAME_BYTES, LATE_DROPS.name: float(dropped)}
+    samples = queues[(queues["port"] == port) & (queues["t_ns"] >= warmup_ns)]
+    dropped = int(samples["drops"][-1]) - int(samples["drops"][0])
+    return {QUEUE.name: float(samples["backlog_bytes"].mean()) / FRAME_BYTES, LATE_DROPS.name: float(dropped)}
 
 
 def name(controller: str, rto_min: str, senders: int) -> str:
@@ -110,7 +110,7 @@ def waits_for_one_timer(senders: int) -> Criterion:
 
 
 def collapse(controller: str, senders: Iterable[int]) -> tuple[Criterion, ...]:
-    return tuple(less_than(name(controller, SLOW, each), GOODPUT, FULL_BPS / 3) for each in senders)
+    return tuple(less_than(name(controller, SLOW, count), GOODPUT, FULL_BPS / 3) for count in senders)
 
 
 TRIED = {each: sorted({*SENDERS, first - 1, first}) for each, first in ONSETS.items()}
@@ -121,10 +121,10 @@ LINES = [(controller, rto_min) for rto_min in (SLOW, FAST) for controller in TRI
 
 def draw(evidence: Evidence) -> Figure:
     lines = []
-    for who, rto_min in LINES:
-        points = {float(each): name(who, rto_min, each) for each in SENDERS}
-        label, style = f"{label_of(who)}, RTO at least {rto_min}", "-" if rto_min == SLOW else "--"
-        lines.append(VariantLine(label, kit.color_of(who), points, line=style))
+    for controller, rto_min in LINES:
+        points = {float(count): name(controller, rto_min, count) for count in SENDERS}
+        label, style = f"{label_of(controller)}, RTO at least {rto_min}", "-" if rto_min == SLOW else "--"
+        lines.append(VariantLine(label, kit.color_of(controller), points, line=style))
 
     def marks(axes: Axes) -> None:
         for words, senders in MARKS.items():

@@ -109,19 +109,19 @@ def measured_amplitude(queue: npt.NDArray[np.float64]) -> float:
 def measure(result: Result, sawtooth: bool = False) -> dict[str, float]:
     """Returns numbers of the summary and of the sawtooth: of the port's queue and of the windows after the warm-up."""
     summary = result.summary
-    port = next(each for each in result.ports if each["name"] == summary["bottleneck_port"])
-    found = {each.name: number(summary.get(each.name)) for each in (UTILIZATION, GOODPUT, JAIN, DROPS)}
-    found |= {FILLED.name: summary["mean_queue_bytes"] / port["buffer_bytes"], SRTT.name: number(summary["mean_srtt_us"]) / 1e6}
+    port = next(row for row in result.ports if row["name"] == summary["bottleneck_port"])
+    values = {column.name: number(summary.get(column.name)) for column in (UTILIZATION, GOODPUT, JAIN, DROPS)}
+    values |= {FILLED.name: summary["mean_queue_bytes"] / port["buffer_bytes"], SRTT.name: number(summary["mean_srtt_us"]) / 1e6}
     if not sawtooth:
-        return found
+        return values
     warmup_ns = parse_time_ns(result.manifest["spec"]["time"]["warmup"])
     queues, windows = result.records("queues"), result.records("tcp")
     windows = windows[windows["t_ns"] >= warmup_ns]
-    mine = queues[(queues["port"] == result.names.port.index(port["name"])) & (queues["t_ns"] >= warmup_ns)]
-    packets = np.asarray(mine["backlog_bytes"], np.float64) / FRAME_BYTES
+    samples = queues[(queues["port"] == result.names.port.index(port["name"])) & (queues["t_ns"] >= warmup_ns)]
+    packets = np.asarray(samples["backlog_bytes"], np.float64) / FRAME_BYTES
     flows = [windows["cwnd_packets"][windows["flow"] == flow].astype(np.float64) for flow in np.unique(windows["flow"])]
-    swing = float(np.mean([measured_amplitude(each) for each in flows]))
-    return found | {QUEUE.name: float(packets.mean()), AMPLITUDE.name: measured_amplitude(packets), SWING.name: swing}
+    swing = float(np.mean([measured_amplitude(window) for window in flows]))
+    return values | {QUEUE.name: float(packets.mean()), AMPLITUDE.name: measured_amplitude(packets), SWING.name: swing}
 
 
 def of_flows(flows: int) -> str:
@@ -150,23 +150,25 @@ def amplitude(flows: int) -> Criterion:
     def judge(evidence: Evidence) -> Outcome:
         queue, swing = mean_of(evidence, name, AMPLITUDE), mean_of(evidence, name, SWING)
         explained = abs(swing - predicted / flows) <= 1 and abs(queue - flows * swing) <= 2
-        said = f"{name}: {queue:.2f} of {predicted:.2f} packets, a window swings by {swing:.2f} of {predicted / flows:.2f}"
-        return bounded(LEAST <= queue / predicted <= MOST or explained, said, sure=True)
+        text = f"{name}: {queue:.2f} of {predicted:.2f} packets, a window swings by {swing:.2f} of {predicted / flows:.2f}"
+        return bounded(LEAST <= queue / predicted <= MOST or explained, text, sure=True)
 
     name, predicted = of_flows(flows), THEORY[flows].amplitude
     words = f"amplitude of {name} {predicted:.2f} packets +- 15 %, or off by whole packets alone"
     return Criterion(words, (name,), judge, (AMPLITUDE.name, SWING.name))
 
 
-def does_well(rate: str, wanted: bool) -> Criterion:
+def does_well(rate: str, expected: bool) -> Criterion:
     nv, dctcp = f"nv, {rate}", f"dctcp, {rate}"
 
     def judge(evidence: Evidence) -> Outcome:
-        filled, share, of = (mean_of(evidence, *each) for each in ((nv, FILLED), (nv, GOODPUT), (dctcp, GOODPUT)))
+        filled, share, of = (mean_of(evidence, *pair) for pair in ((nv, FILLED), (nv, GOODPUT), (dctcp, GOODPUT)))
         well = filled < 0.1 and share > 0.9 * of
-        return bounded(well is wanted, f"{nv}: {share / of:.1%} of DCTCP's goodput, {filled:.1%} of the buffer filled", sure=True)
+        return bounded(
+            well is expected, f"{nv}: {share / of:.1%} of DCTCP's goodput, {filled:.1%} of the buffer filled", sure=True
+        )
 
-    words = f"{nv} does {'' if wanted else 'not '}have above 90 % of DCTCP's goodput with a queue below a tenth of the buffer"
+    words = f"{nv} does {'' if expected else 'not '}have above 90 % of DCTCP's goodput with a queue below a tenth of the buffer"
     return Criterion(words, (nv, dctcp), judge, (FILLED.name, GOODPUT.name))
 
 
@@ -205,8 +207,8 @@ STUDY = Study(
             "ours: equations 8 and 10, 80 % to 105 % of K",
             tuple(between(each, QUEUE, 0.8 * K_PACKETS, 1.05 * K_PACKETS) for each in SAWTEETH),
         ),
-        Claim("TCP NV does badly at 10 Mbit/s", THESIS, (does_well(SLOW, wanted=False),)),
-        Claim("TCP NV does well at 1 Gbit/s", THESIS, (does_well(FAST, wanted=True),)),
+        Claim("TCP NV does badly at 10 Mbit/s", THESIS, (does_well(SLOW, expected=False),)),
+        Claim("TCP NV does well at 1 Gbit/s", THESIS, (does_well(FAST, expected=True),)),
     ],
     identities=[less_than(each, DROPS, 1) for each in SAWTEETH],
     draw=series.over(

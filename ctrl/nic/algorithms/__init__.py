@@ -80,8 +80,8 @@ def reference_of(name: str) -> FloatReference | NicKindReference | None:
     if folder is None or not (folder / "reference.py").is_file():
         return None
     module = ".".join(("dc_gym", *folder.relative_to(PACKAGE).parts, "reference"))
-    found: FloatReference = importlib.import_module(module).REFERENCE
-    return found
+    reference: FloatReference = importlib.import_module(module).REFERENCE
+    return reference
 
 
 def load(name: str, folder: Path) -> Algorithm:
@@ -122,29 +122,29 @@ def has_own_header(name: str) -> bool:
     return known is not None and known.header is not None
 
 
-def resolve_parameters(algorithm: Algorithm, preset: str, given: Mapping[str, int], line_bps: int) -> ResolvedParameters:
+def resolve_parameters(algorithm: Algorithm, preset: str, overrides: Mapping[str, int], line_bps: int) -> ResolvedParameters:
     """Returns the parameters of a run.
 
     They start as the defaults. The values of the preset ("" is the first preset) replace them, and the result is scaled to the
-    line. The values in `given` then apply unchanged.
+    line. The values in `overrides` then apply unchanged.
     """
     chosen = algorithm.preset(preset) if preset else next(iter(algorithm.presets), None)
     factor = SCALED_FOR_BPS / line_bps
     values: dict[str, int] = {}
     scaled, capped = [], []
-    for each in algorithm.parameters:
-        value = chosen.values.get(each.name, each.default) if chosen else each.default
-        if each.unit == SCALED and each.name not in given:
+    for parameter in algorithm.parameters:
+        value = chosen.values.get(parameter.name, parameter.default) if chosen else parameter.default
+        if parameter.unit == SCALED and parameter.name not in overrides:
             exact = round(value * SCALED_FOR_BPS / line_bps)
-            held = max(each.least, min(each.greatest, exact))
-            scaled += [each.name] if held != value else []
-            capped += [each.name] if held != exact else []
+            held = max(parameter.least, min(parameter.greatest, exact))
+            scaled += [parameter.name] if held != value else []
+            capped += [parameter.name] if held != exact else []
             value = held
-        values[each.name] = value
-    for name, value in given.items():
+        values[parameter.name] = value
+    for name, value in overrides.items():
         values[name] = algorithm.parameter(name).check(value)
-    asked = chosen.nic if chosen else {}
-    nic = {name: value * SCALED_FOR_BPS // line_bps if name in NIC_TIMES else value for name, value in asked.items()}
+    nic_values = chosen.nic if chosen else {}
+    nic = {name: value * SCALED_FOR_BPS // line_bps if name in NIC_TIMES else value for name, value in nic_values.items()}
     return ResolvedParameters(chosen.name if chosen else "", line_bps, factor, values, tuple(scaled), tuple(capped), nic)
 
 

@@ -24,26 +24,26 @@ def main(args: Namespace, progress: Progress) -> int:
     from dc_gym.cli.conformance import host, report
     from dc_gym.kernel import build, selftests
 
-    own = bool(args.scripts)
+    scripts_named = bool(args.scripts)
     report.check_places(args.json, args.write)
-    host.check_programs(kernels_own=not own)
+    host.check_programs(kernels_own=not scripts_named)
     kernel = build.ensure(progress)
     tests = selftests.ensure(kernel.manifest["source"]["identity"], kernel.version, progress, args.source)
     paths = args.scripts or [*sorted(OWN.glob("*.pkt")), *sorted(tests.scripts.glob("*.pkt"))]
-    cases, verdicts = host.select(paths, args.only, host.families(args.ip), must_parse=own)
+    cases, verdicts = host.select(paths, args.only, host.families(args.ip), must_parse=scripts_named)
     if args.list:
         say("\n".join(sorted({case.script.name for case in cases} | {verdict.script for verdict in verdicts})))
         return 0
     verdicts += host.run(cases, tests.tcp_header.read_text(), kernel.path, args.jobs or host.default_jobs(), progress)
-    lacking = [] if own else report.lacking_options(tests.scripts / "config", kernel.folder / "config")
+    missing_options = [] if scripts_named else report.lacking_options(tests.scripts / "config", kernel.folder / "config")
     say("\n".join(report.lines(verdicts, args.verbose)))
-    if lacking:
-        say(f"the scripts ask for options that this lab kernel lacks: {', '.join(lacking)}")
+    if missing_options:
+        say(f"the scripts ask for options that this lab kernel lacks: {', '.join(missing_options)}")
     if args.json:
-        report.save(args.json, report.as_json(verdicts, kernel.fingerprint, lacking))
+        report.save(args.json, report.as_json(verdicts, kernel.fingerprint, missing_options))
     if args.write:
-        report.write_counts(args.write, verdicts, kernel.fingerprint, lacking)
-    surprises = list(report.surprises(verdicts, unsupported_too=own))
+        report.write_counts(args.write, verdicts, kernel.fingerprint, missing_options)
+    surprises = list(report.surprises(verdicts, unsupported_too=scripts_named))
     for line in surprises:
         say(f"not as expected: {line}")
     return 1 if surprises else 0

@@ -186,9 +186,9 @@ def _getsockopt(process: ScriptState, args: Sequence[Any]) -> int:
     memory, length = ctypes.create_string_buffer(16), ctypes.c_uint32(process.number(size))
     result = _raw("getsockopt", fd, level, name, memory, ctypes.byref(length))
     if result == 0:
-        wanted, most = process.number(expected), 1 << 8 * length.value
-        found = int.from_bytes(memory.raw[: length.value], "little", signed=wanted < 0)
-        _same(f"getsockopt({level}, {name})", wanted if abs(wanted) >= most else wanted % most, found % most)
+        target, most = process.number(expected), 1 << 8 * length.value
+        value = int.from_bytes(memory.raw[: length.value], "little", signed=target < 0)
+        _same(f"getsockopt({level}, {name})", target if abs(target) >= most else target % most, value % most)
     return result
 
 
@@ -284,13 +284,13 @@ def _recvmsg(process: ScriptState, args: Sequence[Any]) -> int:
 
 def _check_control(process: ScriptState, expected: Sequence[Struct], data: bytes) -> None:
     """Compares control messages in the kernel's order."""
-    found = []
+    messages = []
     while len(data) >= 16:
         length, level, kind = struct.unpack_from("=Qii", data)
-        found.append((level, kind, data[16:length]))
+        messages.append((level, kind, data[16:length]))
         data = data[length + 7 & ~7 :]
-    _same("number of control messages", len(expected), len(found))
-    for want, (level, kind, payload) in zip(expected, found, strict=True):
+    _same("number of control messages", len(expected), len(messages))
+    for want, (level, kind, payload) in zip(expected, messages, strict=True):
         _same("cmsg_level", process.number(want.get("cmsg_level")), level)
         _same("cmsg_type", process.number(want.get("cmsg_type")), kind)
         _check_payload(process, want.get("cmsg_data"), payload)
@@ -312,9 +312,9 @@ def _check_payload(process: ScriptState, want: Any, payload: bytes) -> None:
             _same(name, process.number(want.get(name)), value)
 
 
-def _same(what: str, expected: int, found: int) -> None:
-    if expected != found:
-        raise Mismatch(f"{what} is {found}, expected {expected}")
+def _same(label: str, expected: int, actual: int) -> None:
+    if expected != actual:
+        raise Mismatch(f"{label} is {actual}, expected {expected}")
 
 
 # -- files and events -------------------------------------------------------
@@ -379,8 +379,8 @@ def _epoll_wait(process: ScriptState, args: Sequence[Any]) -> int:
     events = ctypes.create_string_buffer(_EPOLL.size * max(room, 1))
     result = _raw("epoll_wait", process.fd(args[0]), events, room, process.number(args[3]))
     if result > 0:
-        found, user = _EPOLL.unpack_from(events.raw)
-        _same("epoll events", process.number(args[1].get("events")), found)
+        event_mask, user = _EPOLL.unpack_from(events.raw)
+        _same("epoll events", process.number(args[1].get("events")), event_mask)
         _same("epoll data", _user(process, args[1]), user)
     return result
 
@@ -392,13 +392,13 @@ def _user(process: ScriptState, event: Struct) -> int:
 
 
 def _poll(process: ScriptState, args: Sequence[Any]) -> int:
-    wanted = args[0]
-    memory = b"".join(struct.pack("=ihh", process.fd(each.get("fd")), process.number(each.get("events")), 0) for each in wanted)
+    polls = args[0]
+    memory = b"".join(struct.pack("=ihh", process.fd(poll.get("fd")), process.number(poll.get("events")), 0) for poll in polls)
     buffer = ctypes.create_string_buffer(memory, max(len(memory), 1))
     result = _raw("poll", buffer, ctypes.c_ulong(process.number(args[1])), process.number(args[2]))
-    for number, each in enumerate(wanted if result >= 0 else ()):
-        _, _, found = struct.unpack_from("=ihh", buffer.raw, 8 * number)
-        _same("revents", process.number(each.get("revents") or 0), found)
+    for number, poll in enumerate(polls if result >= 0 else ()):
+        _, _, revents = struct.unpack_from("=ihh", buffer.raw, 8 * number)
+        _same("revents", process.number(poll.get("revents") or 0), revents)
     return result
 
 

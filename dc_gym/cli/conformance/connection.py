@@ -159,17 +159,17 @@ class Connection:
         self, packet: Tcp, segment: Segment, defines: Mapping[str, str], tick_us: int, tolerance_us: int
     ) -> Iterator[str]:
         try:
-            found = [self._script_option(option) for option in decode_options(segment.options)]
+            live_options = [self._script_option(option) for option in decode_options(segment.options)]
         except ValueError as error:
             yield str(error)
             return
-        wanted = None if packet.options is None else [_defined(option, defines) for option in packet.options]
-        if wanted is None:
+        script_options = None if packet.options is None else [_defined(option, defines) for option in packet.options]
+        if script_options is None:
             return
-        if [option.kind for option in found] != [option.kind for option in wanted]:
-            yield f"options <{','.join(map(_option_words, found))}>, not <{','.join(map(_option_words, wanted))}>"
+        if [option.kind for option in live_options] != [option.kind for option in script_options]:
+            yield f"options <{','.join(map(_option_words, live_options))}>, not <{','.join(map(_option_words, script_options))}>"
             return
-        for option, want in zip(found, wanted, strict=True):
+        for option, want in zip(live_options, script_options, strict=True):
             if option.kind == "TS":
                 yield from self._compare_timestamp(option, want, tick_us, tolerance_us)
             elif option != want:
@@ -182,9 +182,9 @@ class Connection:
         blocks = (((left - self.remote_isn) % WORD, (right - self.remote_isn) % WORD) for left, right in option.values)
         return TcpOption("sack", tuple(blocks))
 
-    def _compare_timestamp(self, found: TcpOption, want: TcpOption, tick_us: int, tolerance_us: int) -> Iterator[str]:
+    def _compare_timestamp(self, option: TcpOption, want: TcpOption, tick_us: int, tolerance_us: int) -> Iterator[str]:
         """Stores the value. With --tcp_ts_tick_usecs, it must have advanced as in the script."""
-        live, script = found.values[0], want.values[0]
+        live, script = option.values[0], want.values[0]
         self.timestamps[script] = live
         if self.first_timestamps is None:
             self.first_timestamps = (script, live)
@@ -198,7 +198,7 @@ def _flag_bits(flags: str) -> int:
     """Parses letters, and a digit for the ACE counter."""
     bits = sum(FLAG_BITS[letter] for letter in flags if letter in FLAG_BITS)
     for digit in filter(str.isdigit, flags):
-        bits |= sum(bit for place, bit in enumerate(ACE) if int(digit) >> place & 1)
+        bits |= sum(bit for position, bit in enumerate(ACE) if int(digit) >> position & 1)
     return bits
 
 
@@ -206,7 +206,7 @@ def _flag_letters(bits: int, like: str) -> str:
     """Returns flags as the script writes them: with a digit for the ACE counter if the script has one."""
     counted = any(map(str.isdigit, like))
     letters = "".join(letter for letter, bit in FLAG_BITS.items() if bits & bit and not (counted and bit in ACE))
-    ace = sum(1 << place for place, bit in enumerate(ACE) if bits & bit)
+    ace = sum(1 << position for position, bit in enumerate(ACE) if bits & bit)
     reserved = "" if bits >> 9 == 0 else f" and reserved bits {bits >> 9:#x}"
     return (f"{letters}{ace}" if counted else letters or "-") + reserved
 

@@ -92,11 +92,11 @@ def _in_child(case: ScriptRun, info: TcpInfo) -> ScriptOutcome:
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
-        said = pipe.read()
+        output = pipe.read()
     os.waitpid(child, 0)
-    if not said:
+    if not output:
         return ScriptOutcome(case.script.name, case.family, "broken", "the interpreter died")
-    fields = json.loads(said)
+    fields = json.loads(output)
     return ScriptOutcome(**{**fields, "said": tuple(fields["said"])})
 
 
@@ -117,8 +117,8 @@ def _run(case: ScriptRun, info: TcpInfo) -> ScriptOutcome:
         status, why = "broken", traceback.format_exc().strip()
     if interpreter is None:
         return ScriptOutcome(case.script.name, case.family, status, why)
-    said = tuple(interpreter.said)
-    return ScriptOutcome(case.script.name, case.family, status, why, interpreter.packets, interpreter.worst_ns, said)
+    stderr_lines = tuple(interpreter.said)
+    return ScriptOutcome(case.script.name, case.family, status, why, interpreter.packets, interpreter.worst_ns, stderr_lines)
 
 
 def _defines(family: str) -> dict[str, str]:

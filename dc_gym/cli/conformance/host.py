@@ -72,13 +72,13 @@ def select(
                 raise
             refused += [ScriptOutcome(name, family, "unsupported", str(error)) for family in families]
             continue
-        own = script.option("ip_version")
-        wanted = [family for family in families if own in (None, family) and _has_addresses(script, family)]
+        ip_version = script.option("ip_version")
+        case_families = [family for family in families if ip_version in (None, family) and _has_addresses(script, family)]
         reasons = unsupported(script)
         if reasons:
-            refused += [ScriptOutcome(name, family, "unsupported", ", ".join(reasons)) for family in wanted]
+            refused += [ScriptOutcome(name, family, "unsupported", ", ".join(reasons)) for family in case_families]
         else:
-            cases += [ScriptRun(script, str(path.resolve().parent), family) for family in wanted]
+            cases += [ScriptRun(script, str(path.resolve().parent), family) for family in case_families]
     if not cases and not refused:
         raise UsageError(f"no script is called {' or '.join(globs) or 'anything'}; `dcgym conformance --list` names them")
     return cases, refused
@@ -86,13 +86,13 @@ def select(
 
 def _files(paths: Sequence[Path]) -> list[Path]:
     """Returns the scripts, each once. A folder stands for the scripts in it and below."""
-    found: list[Path] = []
+    scripts: list[Path] = []
     for path in paths:
         below = sorted(path.rglob("*.pkt")) if path.is_dir() else [path]
         if not below:
             raise UsageError(f"{path}: no script (*.pkt) is in this folder; give another, or a script")
-        found += below
-    return list({path.resolve(): path for path in found}.values())
+        scripts += below
+    return list({path.resolve(): path for path in scripts}.values())
 
 
 def _named(paths: Sequence[Path]) -> dict[Path, str]:
@@ -109,9 +109,9 @@ def _named(paths: Sequence[Path]) -> dict[Path, str]:
 
 def _has_addresses(script: Script, family: str) -> bool:
     """Returns whether the addresses that a script gives, if any, are of this IP version."""
-    given = [script.option(name) for name in ("local_ip", "remote_ip")]
+    addresses = [script.option(name) for name in ("local_ip", "remote_ip")]
     try:
-        versions = {ip_address(text).version for text in given if text is not None}
+        versions = {ip_address(text).version for text in addresses if text is not None}
     except ValueError as error:
         raise UsageError(f"{script.name}: {error}; give --local_ip and --remote_ip an address") from None
     return versions <= {ip_address(FAMILIES[family].local).version}
@@ -130,12 +130,12 @@ def run(
             # Waits in short steps: a signal may reach another thread, and Python handles it when this one wakes up.
             while wait(parts, timeout=POLL_S).not_done:
                 pass
-            found = {(v.script, v.family): v for part in parts for v in part.result()}
+            outcomes = {(v.script, v.family): v for part in parts for v in part.result()}
         except BaseException:
             labs.stop()
             raise
     progress.phase("done")
-    return [found[case.script.name, case.family] for case in cases]
+    return [outcomes[case.script.name, case.family] for case in cases]
 
 
 class _Labs:
@@ -159,12 +159,12 @@ class _Labs:
         verdicts: list[ScriptOutcome] = []
         while len(verdicts) < len(cases):
             todo = cases[len(verdicts) :]
-            found, death = self._run_lab(todo)
-            verdicts += found
+            outcomes, death = self._run_lab(todo)
+            verdicts += outcomes
             if self._stopped:
                 raise LabError("stopped")
-            if len(found) < len(todo):
-                case = todo[len(found)]
+            if len(outcomes) < len(todo):
+                case = todo[len(outcomes)]
                 verdicts.append(ScriptOutcome(case.script.name, case.family, "failed", death or "the lab ended early"))
         return verdicts
 

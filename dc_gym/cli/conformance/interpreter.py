@@ -156,7 +156,7 @@ class Interpreter:
         start = offset + (when.start_ns or 0)
         return start, offset + when.end_ns if when.end_ns is not None else start, offset
 
-    def _check_time(self, event: Event, start_ns: int, end_ns: int, live_ns: int, what: str) -> None:
+    def _check_time(self, event: Event, start_ns: int, end_ns: int, live_ns: int, label: str) -> None:
         if event.when.start_ns is None:
             return
         since_ns = start_ns - self._last[1] if self._last is not None else 0
@@ -165,7 +165,7 @@ class Interpreter:
         self.worst_ns = max(self.worst_ns, off_ns)
         if off_ns > tolerance_ns:
             due = f"{start_ns / 1e9:.6f}" + (f"..{end_ns / 1e9:.6f}" if end_ns != start_ns else "")
-            raise Failure(f"{what} at {live_ns / 1e9:.6f} s, expected at {due} s")
+            raise Failure(f"{label} at {live_ns / 1e9:.6f} s, expected at {due} s")
 
     # -- events -------------------------------------------------------------
 
@@ -201,11 +201,11 @@ class Interpreter:
 
     def _shell(self, text: str) -> None:
         environment = {**os.environ, "PACKETDRILL_PID": str(os.getpid())}
-        done = subprocess.run([SHELL, "-c", text], cwd=self._folder, env=environment, capture_output=True, text=True)
-        self.said += dict.fromkeys(done.stderr.splitlines())
-        if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines()[-1:] or [f"status {done.returncode}"]
-            raise Failure(f"command `{' '.join(text.split())[:80]}`: {said[0]}")
+        process = subprocess.run([SHELL, "-c", text], cwd=self._folder, env=environment, capture_output=True, text=True)
+        self.said += dict.fromkeys(process.stderr.splitlines())
+        if process.returncode:
+            last_lines = (process.stderr or process.stdout).strip().splitlines()[-1:] or [f"status {process.returncode}"]
+            raise Failure(f"command `{' '.join(text.split())[:80]}`: {last_lines[0]}")
 
     def _code(self, text: str) -> None:
         """Runs Python of the script, which sees tcp_info of the connection."""
@@ -251,17 +251,17 @@ class Interpreter:
         if abs(ended_ns - blocking.end_ns) > tolerance_ns:
             raise Failure(f"{blocking.call.name} returned at {ended_ns / 1e9:.6f} s, expected at {blocking.end_ns / 1e9:.6f} s")
 
-    def _check_result(self, call: Syscall, found: tuple[int, int]) -> None:
-        result, number = found
-        shown = f"{result} {errno.errorcode.get(number, '')}".strip() if result < 0 else str(result)
+    def _check_result(self, call: Syscall, answer: tuple[int, int]) -> None:
+        result, number = answer
+        answer_text = f"{result} {errno.errorcode.get(number, '')}".strip() if result < 0 else str(result)
         if call.errno is not None and not (result < 0 and number == _error_number(call.errno)):
-            raise Failure(f"{call.name} answered {shown}, expected {call.errno}")
+            raise Failure(f"{call.name} answered {answer_text}, expected {call.errno}")
         if isinstance(call.result, Anything):
             return
         if call.name in NEW_DESCRIPTORS and call.result >= 0 and result >= 0:
             self._process.fds[call.result] = result
         elif result != call.result:
-            raise Failure(f"{call.name} answered {shown}, expected {call.result}")
+            raise Failure(f"{call.name} answered {answer_text}, expected {call.result}")
 
     def _on_listen(self, fd: int) -> None:
         self._connections.append(Connection(State.LISTENING, fd=fd))
@@ -326,7 +326,7 @@ class Interpreter:
 
     def _next_segment(self, connection: Connection, deadline_ns: int, packet: Tcp) -> tuple[int, Segment]:
         """Returns the next packet of the connection that leaves the kernel, and its time."""
-        others = {each.local_port for each in self._connections if each is not connection} - {0, PORT}
+        others = {other.local_port for other in self._connections if other is not connection} - {0, PORT}
         while (captured := self._tun.receive(deadline_ns)) is not None:
             segment = connection.match(captured.data, self._family)
             if segment is not None and segment.src_port not in others:
@@ -377,5 +377,5 @@ def _is_inbound(event: Event) -> bool:
 def unsupported(script: Script) -> Sequence[str]:
     """Returns the parts of a script that this interpreter is known not to support."""
     options = [f"option --{name}" for name, _ in script.options if name not in KNOWN_OPTIONS]
-    calls = [each.action.name for each in script.events if isinstance(each.action, Syscall) and each.action.name not in CALLS]
+    calls = [event.action.name for event in script.events if isinstance(event.action, Syscall) and event.action.name not in CALLS]
     return [*options, *(f"system call {name}" for name in dict.fromkeys(calls))]

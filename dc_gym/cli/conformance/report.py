@@ -65,24 +65,24 @@ def surprises(verdicts: Sequence[ScriptOutcome], unsupported_too: bool = False) 
             yield f"{verdict.script} ({verdict.family}) passed, and dc_gym/cli/conformance/known.py expects it to fail"
 
 
-def as_json(verdicts: Sequence[ScriptOutcome], kernel: str, lacking: Sequence[str]) -> dict[str, Any]:
+def as_json(verdicts: Sequence[ScriptOutcome], kernel: str, missing_options: Sequence[str]) -> dict[str, Any]:
     """Returns one object: the kernel, the counts, every case."""
     return {
         "command": COMMAND,
         "kernel": kernel,
-        "options_lacking": list(lacking),
+        "options_lacking": list(missing_options),
         "counts": dict(Counter(verdict.status for verdict in verdicts)),
         "cases": [
             {**asdict(verdict), "known": KNOWN.get((verdict.script, verdict.family))}
-            for verdict in sorted(verdicts, key=lambda each: (each.script, each.family))
+            for verdict in sorted(verdicts, key=lambda outcome: (outcome.script, outcome.family))
         ],
     }
 
 
-def lacking_options(asked: Path, got: Path) -> list[str]:
+def lacking_options(scripts: Path, kernel: Path) -> list[str]:
     """Returns the options that the file beside the kernel's scripts asks for and that the lab kernel's configuration lacks."""
     want, have = (
-        re.findall(r"^(CONFIG_\w+=\S+)$", path.read_text() if path.exists() else "", re.MULTILINE) for path in (asked, got)
+        re.findall(r"^(CONFIG_\w+=\S+)$", path.read_text() if path.exists() else "", re.MULTILINE) for path in (scripts, kernel)
     )
     chosen = ["CONFIG_HZ_1000=y"] if "CONFIG_HZ=1000" in have else []  # User Mode Linux has a number instead of a choice
     return [option for option in want if option not in (*have, *chosen)]
@@ -109,16 +109,16 @@ def _page(path: Path) -> str:
     return text
 
 
-def write_counts(path: Path, verdicts: Sequence[ScriptOutcome], kernel: str, lacking: Sequence[str]) -> None:
+def write_counts(path: Path, verdicts: Sequence[ScriptOutcome], kernel: str, missing_options: Sequence[str]) -> None:
     """Writes the counts, and the scripts that did not pass, between two marks in a document."""
     text = _page(path)
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
-    path.write_text("\n".join([before + BEGIN, *_document(verdicts, kernel, lacking), END + after]), encoding="utf-8")
+    path.write_text("\n".join([before + BEGIN, *_document(verdicts, kernel, missing_options), END + after]), encoding="utf-8")
 
 
-def _document(verdicts: Sequence[ScriptOutcome], kernel: str, lacking: Sequence[str]) -> Iterator[str]:
-    yield f"Kernel {kernel}. Options that the scripts ask for and this kernel lacks: {', '.join(lacking) or 'none'}."
+def _document(verdicts: Sequence[ScriptOutcome], kernel: str, missing_options: Sequence[str]) -> Iterator[str]:
+    yield f"Kernel {kernel}. Options that the scripts ask for and this kernel lacks: {', '.join(missing_options) or 'none'}."
     yield ""
     yield from (f"- {line}" for line in summary(verdicts))
     bad = [verdict for verdict in verdicts if verdict.status != "passed"]
@@ -129,10 +129,10 @@ def _document(verdicts: Sequence[ScriptOutcome], kernel: str, lacking: Sequence[
 
 
 def _by_script(verdicts: Sequence[ScriptOutcome]) -> dict[str, dict[str, ScriptOutcome]]:
-    found: dict[str, dict[str, ScriptOutcome]] = {}
-    for verdict in sorted(verdicts, key=lambda each: each.script):
-        found.setdefault(verdict.script, {})[verdict.family] = verdict
-    return found
+    by_name: dict[str, dict[str, ScriptOutcome]] = {}
+    for verdict in sorted(verdicts, key=lambda outcome: outcome.script):
+        by_name.setdefault(verdict.script, {})[verdict.family] = verdict
+    return by_name
 
 
 def _packets(by_family: Mapping[str, ScriptOutcome]) -> int:

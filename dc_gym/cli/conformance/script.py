@@ -204,8 +204,8 @@ def parse(text: str, name: str) -> Script:
     except UnexpectedInput as error:
         lines = text.splitlines()
         line = lines[error.line - 1].strip() if 0 < error.line <= len(lines) else "end of file"
-        shown = line[:SHOWN] if line.isprintable() else ascii(line[:SHOWN])
-        raise ScriptError(f"{name}:{max(error.line, 1)}: not understood: {shown}") from None
+        excerpt = line[:SHOWN] if line.isprintable() else ascii(line[:SHOWN])
+        raise ScriptError(f"{name}:{max(error.line, 1)}: not understood: {excerpt}") from None
     except RecursionError:
         raise ScriptError(f"{name}: its lists lie too deep in one another") from None
     except VisitError as error:

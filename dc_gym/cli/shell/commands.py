@@ -123,13 +123,13 @@ def _alone(kind: str) -> Callable[[list[str], Graph, int], Order]:
 
 
 def _queues(words: list[str], graph: Graph, _: int) -> Order:
-    found: dict[str, None] = {}
+    ifnames: dict[str, None] = {}
     for word in words or ["*"]:
         ports = [port.ifname for port in graph.ports() if port.node == word or fnmatchcase(port.ifname, word)]
         if not ports:
             raise UsageError(spelling.unknown("port", word, [*_names(graph), *(port.ifname for port in graph.ports())]))
-        found |= dict.fromkeys(ports)
-    return Order("queues", words=tuple(found))
+        ifnames |= dict.fromkeys(ports)
+    return Order("queues", words=tuple(ifnames))
 
 
 def _iperf(words: list[str], graph: Graph, _: int) -> Order:
@@ -159,12 +159,12 @@ def _get(words: list[str], _graph: Graph, _: int) -> Order:
 
 def _link(words: list[str], graph: Graph, scale: int) -> Order:
     try:
-        found = link_changes(words, graph, scale)
+        changes = link_changes(words, graph, scale)
     except KeyFault as fault:
         name = fault.key.rpartition(".")[2]
-        what = "" if name == "link" else f"{name} {fault.value!r} "
-        raise UsageError(f"{' '.join(['link', *words])}: {what}{fault.why}") from None
-    return Order("link", changes=tuple((each.port, dict(each.values)) for each in found))
+        subject = "" if name == "link" else f"{name} {fault.value!r} "
+        raise UsageError(f"{' '.join(['link', *words])}: {subject}{fault.why}") from None
+    return Order("link", changes=tuple((change.port, dict(change.values)) for change in changes))
 
 
 ORDERS: dict[str, Callable[[list[str], Graph, int], Order]] = {
@@ -189,7 +189,7 @@ def on_node(node: str, line: str, terminal: str | None = None) -> Order:
     return Order("run", node, command, background, None if background else terminal)
 
 
-def require_node(name: str, graph: Graph, what: str = "host", others: Iterable[str] = ()) -> None:
+def require_node(name: str, graph: Graph, kind: str = "host", others: Iterable[str] = ()) -> None:
     """Raises UsageError, with the names that may have been meant, unless the network has a node of that name.
 
     `others` are further names that may have been meant.
@@ -198,10 +198,10 @@ def require_node(name: str, graph: Graph, what: str = "host", others: Iterable[s
     if name in names:
         return
     if spelling.near(name, [*names, *others]):
-        raise UsageError(spelling.unknown(what, name, [*names, *others]))
+        raise UsageError(spelling.unknown(kind, name, [*names, *others]))
     hosts = graph.hosts
     remedy = "`help` lists the commands" if others else "give one of them"
-    raise UsageError(f"{what} {name!r} is unknown; hosts are {hosts[0].name} .. {hosts[-1].name}: {remedy}")
+    raise UsageError(f"{kind} {name!r} is unknown; hosts are {hosts[0].name} .. {hosts[-1].name}: {remedy}")
 
 
 def _names(graph: Graph) -> list[str]:

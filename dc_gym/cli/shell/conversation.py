@@ -138,8 +138,8 @@ class Conversation:
         elif step == FILES:
             self._listing = self._memory.read()
         elif step == DATA:
-            wanted = self._keeping is not None and self._keeping.take(self._memory.read())
-            return GO_ON if wanted else END_OF_RUN
+            more_wanted = self._keeping is not None and self._keeping.take(self._memory.read())
+            return GO_ON if more_wanted else END_OF_RUN
         else:
             data = self._memory.read()
             self._show(step, data.replace(SIGFPE_WORDS, b"Interrupted") if self._ended else data)
@@ -238,11 +238,11 @@ class Conversation:
     def complete(self, before: str, word: str) -> list[str]:
         """Returns the possible completions of `word` after `before`."""
         nodes = [*(host.name for host in self._graph.hosts), *(switch.name for switch in self._graph.switches)]
-        place = len(before.split()) + (self._host is not None)
-        known: Sequence[str] = [*nodes, *commands.NAMES] if place == 0 else nodes
-        if place == 1:  # of programs there are too many to show them all
+        position = len(before.split()) + (self._host is not None)
+        known: Sequence[str] = [*nodes, *commands.NAMES] if position == 0 else nodes
+        if position == 1:  # of programs there are too many to show them all
             known = [*(programs.installed(self._tools) if word else ()), *(commands.ANYWHERE if self._host else ())]
-        return [each for each in known if each.startswith(word)]
+        return [candidate for candidate in known if candidate.startswith(word)]
 
     def _prompt(self) -> int:
         report = self._memory.report()
@@ -360,11 +360,11 @@ class Conversation:
 
     def _understand(self, line: str) -> Order | None:
         """Returns the order for the ground. A line that needs none is answered here, and a mistake is reported."""
-        shown = commands.help_lines() if line == commands.HELP else None
+        reply = commands.help_lines() if line == commands.HELP else None
         if self._host is None and line in commands.SHOWN:
-            shown = commands.SHOWN[line](self._graph, self._changed)
-        if shown is not None:
-            self._say("\n".join(shown))
+            reply = commands.SHOWN[line](self._graph, self._changed)
+        if reply is not None:
+            self._say("\n".join(reply))
             self.status = 0
             return None
         try:

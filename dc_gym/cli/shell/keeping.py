@@ -92,10 +92,10 @@ class Keeping:
     def names(self, listing: bytes) -> list[str]:
         """Returns the names in a lab's listing that are names of files below a folder, without files that the user has got."""
         try:
-            found = json.loads(listing)
+            entries = json.loads(listing)
         except ValueError:
             return []
-        plain = (name for name in (found if isinstance(found, list) else []) if isinstance(name, str) and is_below(name))
+        plain = (name for name in (entries if isinstance(entries, list) else []) if isinstance(name, str) and is_below(name))
         return [name for name in dict.fromkeys(plain) if name not in self._got][:MOST_FILES]
 
 
@@ -109,6 +109,6 @@ def is_below(name: str) -> bool:
 def lost(names: list[str]) -> Iterator[str]:
     """Yields the line that names the files that end with the network, if there are any."""
     if names:
-        shown = ", ".join([*names[:MOST_NAMED], *(["..."] if len(names) > MOST_NAMED else [])])
-        what = "1 file that commands wrote ends" if len(names) == 1 else f"{len(names)} files that commands wrote end"
-        yield f"{what} with the network: {shown} (`get FILE` or --keep DIR keeps them)"
+        listed = ", ".join([*names[:MOST_NAMED], *(["..."] if len(names) > MOST_NAMED else [])])
+        loss = "1 file that commands wrote ends" if len(names) == 1 else f"{len(names)} files that commands wrote end"
+        yield f"{loss} with the network: {listed} (`get FILE` or --keep DIR keeps them)"

@@ -29,15 +29,15 @@ class Keyboard:
     def lend(self) -> None:
         """Lets a command have the terminal."""
         self._before = termios.tcgetattr(self._fd)
-        own = termios.tcgetattr(self._fd)
-        own[INPUT_FLAGS] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
-        own[OUTPUT_FLAGS] &= ~termios.OPOST
-        own[LOCAL_FLAGS] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
-        keys = list(own[CHARACTERS])
+        attributes = termios.tcgetattr(self._fd)
+        attributes[INPUT_FLAGS] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
+        attributes[OUTPUT_FLAGS] &= ~termios.OPOST
+        attributes[LOCAL_FLAGS] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
+        keys = list(attributes[CHARACTERS])
         keys[termios.VMIN], keys[termios.VTIME] = 1, 0
         keys[termios.VQUIT] = keys[termios.VSUSP] = b"\0"
-        own[CHARACTERS] = keys
-        termios.tcsetattr(self._fd, termios.TCSADRAIN, own)
+        attributes[CHARACTERS] = keys
+        termios.tcsetattr(self._fd, termios.TCSADRAIN, attributes)
 
     def take_back(self) -> None:
         """Gives the user the terminal as it was."""

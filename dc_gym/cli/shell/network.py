@@ -102,8 +102,8 @@ def _run(experiment: Experiment, host: str | None, progress: Progress, keep: Pat
             def write_plan() -> Plan:
                 return writer.write_plan(experiment, ovs, private, shell_folder=folder)[0]
 
-            shown = Watching(progress, lambda now_ns: conversation.look(now_ns, ground.end_computation))
-            execute(ground, spec.ground, work, write_plan, Clock(), shown, conversation)
+            reporter = Watching(progress, lambda now_ns: conversation.look(now_ns, ground.end_computation))
+            execute(ground, spec.ground, work, write_plan, Clock(), reporter, conversation)
     finally:
         conversation.close()
         source.close()
@@ -121,8 +121,8 @@ def _receive(conversation: Conversation, work: Path, stack: ExitStack, progress:
 class Watching(Quiet):
     """Passes on the phases of the boot, and reports the virtual time."""
 
-    def __init__(self, shown: Progress, on_time: Callable[[int], None]) -> None:
-        self._shown, self._on_time = shown, on_time
+    def __init__(self, progress: Progress, on_time: Callable[[int], None]) -> None:
+        self._shown, self._on_time = progress, on_time
 
     def phase(self, name: str) -> None:
         self._shown.phase(name)

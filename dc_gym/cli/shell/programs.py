@@ -53,16 +53,16 @@ def why_missing(line: str, tools: Path) -> str | None:
 def _knows(word: str, tools: Path) -> bool:
     """Returns whether sh finds the word as a program, a built-in or a keyword."""
     argv = ["/bin/sh", "-c", 'command -v -- "$1"', "sh", word]
-    done = subprocess.run(argv, env={"PATH": f"{PATH}:{tools}"}, capture_output=True, stdin=subprocess.DEVNULL)
-    return done.returncode == 0
+    process = subprocess.run(argv, env={"PATH": f"{PATH}:{tools}"}, capture_output=True, stdin=subprocess.DEVNULL)
+    return process.returncode == 0
 
 
 def installed(tools: Path) -> list[str]:
     """Returns the names of all programs, for completion."""
-    found: set[str] = set()
+    names: set[str] = set()
     for folder in (*PATH.split(":"), str(tools)):
         try:
-            found.update(entry.name for entry in os.scandir(folder))
+            names.update(entry.name for entry in os.scandir(folder))
         except OSError:
             continue
-    return sorted(found)
+    return sorted(names)

@@ -203,7 +203,7 @@ class Terminal:
         assert self._readline is not None, "readline calls this"
         if number == 0:
             before = self._readline.get_line_buffer()[: self._readline.get_begidx()]
-            self._found = [f"{each} " for each in self._complete(before, word)]
+            self._found = [f"{candidate} " for candidate in self._complete(before, word)]
         return self._found[number] if number < len(self._found) else None
 
 

@@ -36,7 +36,7 @@ def attach(number: int | None) -> int:
                 shell.connect(address)
         except OSError as error:
             raise UsageError(f"the shell of process {name} does not answer ({error.strerror}); has it just ended?") from None
-        source = open_source(lambda before, word: [each for each in commands.NAMES if not before and each.startswith(word)])
+        source = open_source(lambda before, word: [verb for verb in commands.NAMES if not before and verb.startswith(word)])
         try:
             return _converse(shell, source)
         finally:
@@ -45,17 +45,17 @@ def attach(number: int | None) -> int:
 
 def _place(number: int | None) -> tuple[str, Path]:
     """Returns process and socket of this user's shell."""
-    found = {}
+    sockets = {}
     for path in sorted(Path(tempfile.gettempdir()).glob(f"{SCRATCH}*/{NAME}-*")):
         with suppress(OSError):
             if path.stat().st_uid == os.geteuid():
-                found[path.name.rpartition("-")[2]] = path
-    wanted = [name for name in found if number is None or name == str(number)]
-    if len(wanted) == 1:
-        return wanted[0], found[wanted[0]]
-    if not found:
+                sockets[path.name.rpartition("-")[2]] = path
+    matches = [name for name in sockets if number is None or name == str(number)]
+    if len(matches) == 1:
+        return matches[0], sockets[matches[0]]
+    if not sockets:
         raise UsageError("no shell of yours runs here: start one with dcgym shell SPEC")
-    raise UsageError(f"give the process of the shell: dcgym attach PID; there are: {', '.join(found)}")
+    raise UsageError(f"give the process of the shell: dcgym attach PID; there are: {', '.join(sockets)}")
 
 
 def _converse(shell: socket.socket, source: Source) -> int:

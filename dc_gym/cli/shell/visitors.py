@@ -50,8 +50,8 @@ class Visitors:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for each in (self._server, *self._sockets.values()):
-            each.close()
+        for endpoint in (self._server, *self._sockets.values()):
+            endpoint.close()
         with suppress(OSError):
             self._path.unlink()
 
@@ -61,14 +61,14 @@ class Visitors:
             if ready is self._server:
                 self._welcome()
             else:
-                self._hear(next(number for number, each in self._sockets.items() if each is ready))
+                self._hear(next(number for number, connection in self._sockets.items() if connection is ready))
         return any(self._may_go_on(number, line) for number, line in self._lines)
 
     def take(self) -> tuple[int, str] | None:
         """Returns the next line with its visitor's number. A visitor's command comes when the one before has ended."""
-        for place, (number, line) in enumerate(self._lines):
+        for position, (number, line) in enumerate(self._lines):
             if self._may_go_on(number, line):
-                del self._lines[place]
+                del self._lines[position]
                 return number, line
         return None
 
@@ -111,6 +111,6 @@ class Visitors:
     def _part(self, number: int) -> None:
         """Forgets a visitor. Its command ends."""
         self._sockets.pop(number).close()
-        self._lines = deque(each for each in self._lines if each[0] != number)
+        self._lines = deque(entry for entry in self._lines if entry[0] != number)
         if number in self.busy:
             self._lines.append((number, GONE))

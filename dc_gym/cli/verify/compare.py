@@ -107,11 +107,11 @@ def main(args: Namespace) -> int:
 
 def show(folder_a: Path, folder_b: Path, as_json: bool = False) -> int:
     """Prints the comparison to standard output. Returns 0 in any case, since two results may differ."""
-    found = compare(load_result(folder_a), load_result(folder_b))
+    comparison = compare(load_result(folder_a), load_result(folder_b))
     if as_json:
-        say(found.to_json())
+        say(comparison.to_json())
     else:
-        _show(found, terminal.console())
+        _show(comparison, terminal.console())
     return 0
 
 
@@ -132,7 +132,7 @@ def _unit(name: str) -> str:
     return next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
 
 
-def _show(found: Comparison, console: Console) -> None:
+def _show(comparison: Comparison, console: Console) -> None:
     """Prints the table, and in words the equal metrics."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading, justify in (
@@ -144,24 +144,24 @@ def _show(found: Comparison, console: Console) -> None:
         ("", "left"),
     ):
         table.add_column(heading, justify="right" if justify == "right" else "left", no_wrap=True)
-    for row in found.rows:
+    for row in comparison.rows:
         if row.a is not None or row.b is not None:
             table.add_row(*_cells(row))
-    for label, path, controller in zip("AB", (found.a, found.b), found.controllers, strict=True):
+    for label, path, controller in zip("AB", (comparison.a, comparison.b), comparison.controllers, strict=True):
         console.print(f"{label}  {path} ({controller})", markup=False, highlight=False, soft_wrap=True)
     console.print(table)
-    for line in _verdict(found):
+    for line in _verdict(comparison):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _verdict(found: Comparison) -> list[str]:
+def _verdict(comparison: Comparison) -> list[str]:
     same = {True: "equal", False: "different"}
-    spec = same[found.same_spec] + ("" if found.same_inputs else ", files that it reads different")
-    lines = [f"spec {spec}, fingerprint {same[found.same_fingerprint]}, digest {same[found.same_digest]}"]
-    if found.same_agents is not None:
-        lines[0] += f", agent digest {same[found.same_agents]}"
-    if found.first_difference is not None:
-        lines.append(f"first difference, A and B: {found.first_difference}")
+    spec = same[comparison.same_spec] + ("" if comparison.same_inputs else ", files that it reads different")
+    lines = [f"spec {spec}, fingerprint {same[comparison.same_fingerprint]}, digest {same[comparison.same_digest]}"]
+    if comparison.same_agents is not None:
+        lines[0] += f", agent digest {same[comparison.same_agents]}"
+    if comparison.first_difference is not None:
+        lines.append(f"first difference, A and B: {comparison.first_difference}")
     return lines
 
 
@@ -170,11 +170,11 @@ def _cells(row: MetricRow) -> tuple[str, ...]:
     known = [value for value in (row.a, row.b) if isinstance(value, int | float)]
     scale = readable.scale_of(readable.family_of(row.name), known)
 
-    def shown(value: Value, digits: int) -> str:
+    def text_of(value: Value, digits: int) -> str:
         return (
             value if isinstance(value, str) else readable.NOTHING if value is None else readable.number(scale.of(value), digits)
         )
 
-    difference = "" if row.difference is None else shown(row.difference, DIGITS_OF_RATIO)
+    difference = "" if row.difference is None else text_of(row.difference, DIGITS_OF_RATIO)
     ratio = "" if row.ratio is None else readable.number(row.ratio, DIGITS_OF_RATIO)
-    return row.name, shown(row.a, DIGITS), shown(row.b, DIGITS), difference, ratio, scale.unit
+    return row.name, text_of(row.a, DIGITS), text_of(row.b, DIGITS), difference, ratio, scale.unit

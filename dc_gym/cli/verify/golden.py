@@ -157,8 +157,8 @@ def main(args: Namespace, progress: Progress) -> int:
     findings = compare(book, entry)
     say("\n".join(report(findings, book, entry)))
     if any(finding.kept is None for finding in findings):
-        place = record(entry, args.record)
-        say(f"recorded in {place}; a maintainer adds it with: dcgym golden --add {place} --because WHY")
+        digest_file = record(entry, args.record)
+        say(f"recorded in {digest_file}; a maintainer adds it with: dcgym golden --add {digest_file} --because WHY")
     return 1 if any(finding.status == "DIFFERENT" for finding in findings) else 0
 
 
@@ -170,22 +170,22 @@ def scenarios() -> dict[str, tuple[str, str]]:
 def outside(kernel: build.KernelBuild, ovs: openvswitch.OpenVSwitch) -> tuple[dict[str, str], dict[str, str]]:
     """Returns the identities of the parts of a lab that others made, and of the parts that dc-gym made."""
     parts = fingerprint.environment(kernel, ovs)
-    ours = {name: parts.pop(name) for name in ("kernel", "programs")}
-    return {"linux": str(kernel.manifest["source"]["identity"]), **parts}, ours
+    made_by = {name: parts.pop(name) for name in ("kernel", "programs")}
+    return {"linux": str(kernel.manifest["source"]["identity"]), **parts}, made_by
 
 
 def run(names: Sequence[str], out: Path | None, jobs: int, progress: Progress) -> GoldenEntry:
     """Runs scenarios. Their results stay in `out` if it is given."""
     if out is not None:
         check_place(in_full(out), "a run's folder", "give another --out")
-    theirs, ours = outside(build.ensure(progress), openvswitch.ensure())
+    environment, made_by = outside(build.ensure(progress), openvswitch.ensure())
     with ExitStack() as stack:
         folder = in_full(out) if out else stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-golden-"))
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)
         cells = [cell(folder, name) for name in names]
         sweep.require_all(sweep.run_cells(cells, jobs, progress))
-        return GoldenEntry(theirs, ours, {each.name: load_result(each.out, check_digest=True).digest for each in cells})
+        return GoldenEntry(environment, made_by, {job.name: load_result(job.out, check_digest=True).digest for job in cells})
 
 
 def compare(book: Book, entry: GoldenEntry) -> list[GoldenFinding]:
@@ -206,9 +206,9 @@ def report(findings: Sequence[GoldenFinding], book: Book, entry: GoldenEntry) ->
         yield from _advice(differing, book.entries[key], entry)
     if any(finding.kept is None for finding in findings):
         yield f"WARNING: this environment is UNKNOWN: {json.dumps(entry.outside)} ({key}, digest version {DIGEST_VERSION})"
-        for each in book.entries.values():
-            same = all(each.digests.get(finding.name) == finding.digest for finding in findings)
-            yield f"  known, with {'the same' if same else 'other'} digests: {json.dumps(each.outside)}"
+        for other in book.entries.values():
+            same = all(other.digests.get(finding.name) == finding.digest for finding in findings)
+            yield f"  known, with {'the same' if same else 'other'} digests: {json.dumps(other.outside)}"
 
 
 def _advice(names: Sequence[str], kept: GoldenEntry, entry: GoldenEntry) -> Iterator[str]:
@@ -226,8 +226,8 @@ def _advice(names: Sequence[str], kept: GoldenEntry, entry: GoldenEntry) -> Iter
 
 def record(entry: GoldenEntry, path: Path) -> Path:
     """Writes the digests of an unknown outside beside those recorded for other outsides, and returns the path."""
-    place = free_place(path, is_json_of(outside=entry.outside))
-    return put(place, (json.dumps(asdict(entry), indent=1) + "\n").encode())
+    free_path = free_place(path, is_json_of(outside=entry.outside))
+    return put(free_path, (json.dumps(asdict(entry), indent=1) + "\n").encode())
 
 
 def _renew(book: Book, path: Path, entry: GoldenEntry, because: str) -> int:

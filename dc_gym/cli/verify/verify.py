@@ -72,7 +72,7 @@ class Verdict:
         """Yields the verdict in words."""
         yield f"A  {self.a}"
         yield f"B  {self.b}"
-        yield from (f"other {each}" for each in self.experiments)
+        yield from (f"other {experiment}" for experiment in self.experiments)
         if self.same:
             yield self._equal()
             return
@@ -102,7 +102,7 @@ class Verdict:
             return self._equal()
         why = "every record is the same" if self.difference is None else f"first difference: {self.difference}"
         why += f"; the agents differ: {self.agent_difference}" if self.agent_difference else ""
-        return "; ".join([f"different, digest {self.digest_b}", why, *(f"other {each}" for each in self.experiments)])
+        return "; ".join([f"different, digest {self.digest_b}", why, *(f"other {experiment}" for experiment in self.experiments)])
 
 
 def main(args: Namespace, progress: Progress) -> int:
@@ -110,32 +110,32 @@ def main(args: Namespace, progress: Progress) -> int:
 
     Returns 0 when all are the same, otherwise 1, or 2 where one could not be compared.
     """
-    folders = [Path(each) for each in (args.dir, args.against) if each is not None]
+    folders = [Path(folder) for folder in (args.dir, args.against) if folder is not None]
     if not folders:
         raise UsageError("verify: give the folder of a result, or two: dcgym verify DIR --against OTHER")
     if len(folders) == 1 and results.holds_results(folders[0]):
         return _verify_all(folders[0], progress, args.json, trust=args.trust)
     if len(folders) == 1:
-        found = verify(folders[0], progress, trust=args.trust)
+        verdict = verify(folders[0], progress, trust=args.trust)
     else:
-        one, other = (results.load_result(each, check_digest=True) for each in folders)
-        found = compare(one, other)
-    say(json.dumps(asdict(found), indent=1) if args.json else "\n".join(found.lines()))
-    return 0 if found.same else 1
+        one, other = (results.load_result(folder, check_digest=True) for folder in folders)
+        verdict = compare(one, other)
+    say(json.dumps(asdict(verdict), indent=1) if args.json else "\n".join(verdict.lines()))
+    return 0 if verdict.same else 1
 
 
 def _verify_all(folder: Path, progress: Progress, to_json: bool, *, trust: bool) -> int:
     """Verifies every result below a folder, such as a sweep's, and prints a line for each as soon as it is known."""
     places, verdicts, codes = results.result_folders(folder), [], []
-    for number, place in enumerate(places, 1):
-        progress.note(f"{number} of {len(places)}: {place}")
+    for number, path in enumerate(places, 1):
+        progress.note(f"{number} of {len(places)}: {path}")
         try:
-            found = verify(place, progress, trust=trust)
+            outcome = verify(path, progress, trust=trust)
         except TestbedError as error:
-            verdict, code = {"a": str(place), "error": str(error)}, error.exit_code
-            line = f"{place}: {str(error).removeprefix(f'{place}: ')}"
+            verdict, code = {"a": str(path), "error": str(error)}, error.exit_code
+            line = f"{path}: {str(error).removeprefix(f'{path}: ')}"
         else:
-            verdict, code, line = asdict(found), 0 if found.same else 1, f"{place}: {found.line()}"
+            verdict, code, line = asdict(outcome), 0 if outcome.same else 1, f"{path}: {outcome.line()}"
         verdicts.append(verdict)
         codes.append(code)
         if not to_json:
@@ -160,8 +160,8 @@ def verify(folder: Path, progress: Progress, *, trust: bool = False) -> Verdict:
         raise UsageError(f"{folder}: a run in real time never repeats to the bit; compare two with dcgym compare A B")
     beside = folder.resolve().parent
     parent = beside if os.access(beside, os.W_OK) else Path(tempfile.gettempdir())  # the result may belong to somebody else
-    with scratch(parent, "dcgym-verify-") as place:
-        again = runner.run(spec, place / "again", progress, plot=False)
+    with scratch(parent, "dcgym-verify-") as work:
+        again = runner.run(spec, work / "again", progress, plot=False)
         return compare(result, again, (str(folder), f"{folder} run again"))
 
 
@@ -188,7 +188,7 @@ def experiment_differences(a: Result, b: Result) -> Iterator[str]:
         stated = [result.inputs if section == "inputs" else _stated(result, section) or {} for result in (a, b)]
         one, other = map(_flat, stated)
         for key in sorted(one.keys() | other.keys()):
-            values = [json.dumps(each[key]) if key in each else MISSING for each in (one, other)]
+            values = [json.dumps(table[key]) if key in table else MISSING for table in (one, other)]
             if values[0] != values[1] and (section, key) != ("spec", "name"):
                 yield f"{section} {key}: {values[0]} and {values[1]}"
     if "host" in (a.manifest.get("ground"), b.manifest.get("ground")):
@@ -203,11 +203,11 @@ def software_differences(a: Result, b: Result) -> list[str]:
     if a.manifest.get("fingerprint") == b.manifest.get("fingerprint"):
         return []
     parts = _differing(a, b, "environment")
-    folders = _differing(a, b, "sources") if all(_stated(each, "sources") for each in (a, b)) else []
-    told = [part for part in parts if part not in OF_SOURCES]
+    folders = _differing(a, b, "sources") if all(_stated(result, "sources") for result in (a, b)) else []
+    names = [part for part in parts if part not in OF_SOURCES]
     if any(part in OF_SOURCES for part in parts):
-        told.append("programs" + (f": {', '.join(folders)}" if folders else ""))
-    return told or ["parts that they do not state"]
+        names.append("programs" + (f": {', '.join(folders)}" if folders else ""))
+    return names or ["parts that they do not state"]
 
 
 def _differing(a: Result, b: Result, section: str) -> list[str]:
@@ -241,8 +241,8 @@ def _layout(columns: Sequence[str], keys: Sequence[str], one: Sequence[Row], oth
     shown = [name for name in columns if name not in keys and len({row[name] for row in stated}) > 1]
     left = _block([*keys, *shown], one, other)
     right = _block([*keys, *shown], other, one)
-    for number, (mine, theirs) in enumerate(zip(left, right, strict=True)):
-        yield f"{'  ' if number < len(left) - 1 else '> '}{mine} | {theirs}".rstrip()
+    for number, (left_line, right_line) in enumerate(zip(left, right, strict=True)):
+        yield f"{'  ' if number < len(left) - 1 else '> '}{left_line} | {right_line}".rstrip()
     same = [f"{name} {stated[0][name]}" for name in columns if name not in keys and name not in shown]
     if same:
         yield f"  the same in all of these: {', '.join(same)}"

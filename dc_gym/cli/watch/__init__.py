@@ -48,7 +48,7 @@ ENDED = "The run has ended."
 class Show(Protocol):
     """The output: a terminal, or lines."""
 
-    def lab(self, place: Place, change: Change) -> None:
+    def lab(self, lab_place: Place, change: Change) -> None:
         """Shows a lab."""
 
     def waits(self, words: str) -> None:
@@ -69,33 +69,33 @@ def main(args: Namespace) -> int:
     return 0
 
 
-def _once(out: Path, wanted: str | None, width: int) -> RenderableType:
+def _once(out: Path, lab_name: str | None, width: int) -> RenderableType:
     """Returns one table, from two reads so that there are rates."""
-    found = places.find(out)
-    places.require(found, out, wanted)
-    if found[0].alone:
-        place, change = _alone(found[0])
+    candidates = places.find(out)
+    places.require(candidates, out, lab_name)
+    if candidates[0].alone:
+        lab_place, change = _alone(candidates[0])
     else:
-        place, change = _working(out, wanted)
-    return screen.draw(place, change, training.read(out), width, None)
+        lab_place, change = _working(out, lab_name)
+    return screen.draw(lab_place, change, training.read(out), width, None)
 
 
-def _alone(place: Place) -> tuple[Place, Change]:
+def _alone(lab_place: Place) -> tuple[Place, Change]:
     window = RecentSnapshots()
-    with Attached(place.folder) as lab:
+    with Attached(lab_place.folder) as lab:
         lab.change(window)
         time.sleep(LOOK_S)
-        return place, lab.change(window)
+        return lab_place, lab.change(window)
 
 
-def _working(out: Path, wanted: str | None) -> tuple[Place, Change]:
+def _working(out: Path, lab_name: str | None) -> tuple[Place, Change]:
     until_s = time.monotonic() + ONCE_S
-    with LabChooser(out, wanted) as labs:
-        while (found := labs.look()) is None or not found[1].elapsed_s > 0:
+    with LabChooser(out, lab_name) as labs:
+        while (reading := labs.look()) is None or not reading[1].elapsed_s > 0:
             if time.monotonic() > until_s:
                 raise UsageError(f"{out}: no lab has moved for {ONCE_S:g} s; try again when the training goes on")
             time.sleep(LOOK_S / 5)
-    return found
+    return reading
 
 
 def _follow(out: Path, labs: LabChooser, show: Show, interval_s: float) -> None:
@@ -103,18 +103,18 @@ def _follow(out: Path, labs: LabChooser, show: Show, interval_s: float) -> None:
     due_s = shown_s = time.monotonic()
     last: Path | None = None
     while True:
-        found, now_s = labs.look(), time.monotonic()
-        if found is None and labs.is_over():
+        reading, now_s = labs.look(), time.monotonic()
+        if reading is None and labs.is_over():
             return
-        if found is None:
+        if reading is None:
             if now_s - shown_s > PATIENCE_S:
                 show.waits(f"{out}: waits for {labs.awaited()}")
             time.sleep(LOOK_S / 5)
             continue
         shown_s = now_s
-        if now_s >= due_s or found[0].folder != last:
-            show.lab(*found)
-            due_s, last = max(due_s + interval_s, now_s), found[0].folder
+        if now_s >= due_s or reading[0].folder != last:
+            show.lab(*reading)
+            due_s, last = max(due_s + interval_s, now_s), reading[0].folder
         time.sleep(min(LOOK_S, max(0.0, due_s - now_s)))
 
 
@@ -122,9 +122,9 @@ class _Screen:
     def __init__(self, out: Path, live: Live) -> None:
         self._out, self._live = out, live
 
-    def lab(self, place: Place, change: Change) -> None:
+    def lab(self, lab_place: Place, change: Change) -> None:
         size = self._live.console.size
-        self._live.update(screen.draw(place, change, training.read(self._out), size.width, size.height), refresh=True)
+        self._live.update(screen.draw(lab_place, change, training.read(self._out), size.width, size.height), refresh=True)
 
     def waits(self, words: str) -> None:
         progress = training.read(self._out)
@@ -135,9 +135,9 @@ class _Lines:
     def __init__(self, out: Path) -> None:
         self._out, self._waited = out, ""
 
-    def lab(self, place: Place, change: Change) -> None:
+    def lab(self, lab_place: Place, change: Change) -> None:
         self._waited = ""
-        say(line.of(place, change, training.read(self._out)), flush=True)
+        say(line.of(lab_place, change, training.read(self._out)), flush=True)
 
     def waits(self, words: str) -> None:
         if words != self._waited:

@@ -65,8 +65,8 @@ class _Lab:
 class LabChooser:
     """The labs below a folder. `wanted`: the one to show, by name or number; None: the one that is working."""
 
-    def __init__(self, out: Path, wanted: str | None) -> None:
-        self._out, self._wanted = out, wanted
+    def __init__(self, out: Path, lab_name: str | None) -> None:
+        self._out, self._wanted = out, lab_name
         self._labs: dict[Path, _Lab] = {}
         self._shown: _Lab | None = None
         self._begun_s = self._seen_s = time.monotonic()
@@ -122,16 +122,16 @@ class LabChooser:
 
     def _search(self) -> None:
         """Searches for new labs. Places of known labs are updated, since their count may have changed."""
-        found = [place for place in places.find(self._out) if (place.folder / share.NAME).exists()]
-        for place in found:
-            self._labs.setdefault(place.folder, _Lab(place)).place = place
-        if found:
-            self._found, self._alone = True, found[0].alone
+        candidates = [lab_place for lab_place in places.find(self._out) if (lab_place.folder / share.NAME).exists()]
+        for lab_place in candidates:
+            self._labs.setdefault(lab_place.folder, _Lab(lab_place)).place = lab_place
+        if candidates:
+            self._found, self._alone = True, candidates[0].alone
 
     def _choose(self, now_s: float) -> _Lab | None:
         if self._wanted is not None:
-            place = places.choose([lab.place for lab in self._labs.values()], self._wanted)
-            return self._labs[place.folder] if place else None
+            lab_place = places.choose([lab.place for lab in self._labs.values()], self._wanted)
+            return self._labs[lab_place.folder] if lab_place else None
         there = sorted((lab for lab in self._labs.values() if lab.attached), key=lambda lab: lab.place.number)
         if self._shown in there and now_s - _moved_s(self._shown) < STILL_S:
             return self._shown

@@ -14,7 +14,7 @@ from dc_gym.cli.watch.training import TrainingStatus
 __all__ = ["of"]
 
 
-def of(place: Place, change: Change, training: TrainingStatus | None) -> str:
+def of(lab_place: Place, change: Change, training: TrainingStatus | None) -> str:
     """Returns a line such as: t0 + 12.3 s of 30 s, 4.2x real time; queue s1-eth3 123,456 B (31 %), drops 0/s, marks 12/s; 4
     flows, srtt 9 ms."""
     parts = [
@@ -22,8 +22,8 @@ def of(place: Place, change: Change, training: TrainingStatus | None) -> str:
         ", ".join([_fullest(change), *(_sum(change, name) for name in ("drops", "marks") if change.elapsed_s)]),
     ]
     parts += [words for words in (_rates(change), _flows(change)) if words]
-    if not place.alone:
-        parts[0] = f"{place.name}: {parts[0]}"
+    if not lab_place.alone:
+        parts[0] = f"{lab_place.name}: {parts[0]}"
     return "; ".join(parts + ([str(training)] if training is not None else []))
 
 

@@ -53,13 +53,13 @@ def find(out: Path) -> list[Place]:
     return [Place(folder, name, number, len(named), alone=False) for number, (name, folder) in enumerate(named, 1)]
 
 
-def choose(places: Sequence[Place], wanted: str) -> Place | None:
+def choose(places: Sequence[Place], lab_name: str) -> Place | None:
     """Returns a lab by name or by number. A number means a training's own lab, or the position in the order of names."""
-    names = (wanted, f"{TRAINING} {wanted}") if any(place.name.startswith(f"{TRAINING} ") for place in places) else (wanted,)
-    own = next((place for place in places if place.name in names), None)
-    if own is None and len(names) == 1:
-        own = next((place for place in places if str(place.number) == wanted), None)
-    return own
+    names = (lab_name, f"{TRAINING} {lab_name}") if any(lab.name.startswith(f"{TRAINING} ") for lab in places) else (lab_name,)
+    match = next((lab for lab in places if lab.name in names), None)
+    if match is None and len(names) == 1:
+        match = next((lab for lab in places if str(lab.number) == lab_name), None)
+    return match
 
 
 def is_awaited(out: Path) -> bool:
@@ -68,26 +68,26 @@ def is_awaited(out: Path) -> bool:
     return any(folder_lock.is_held(folder) for folder in (real, real.with_name(f"{real.name}{PARTIAL}") if real.name else real))
 
 
-def require(places: Sequence[Place], out: Path, wanted: str | None) -> None:
+def require(places: Sequence[Place], out: Path, lab_name: str | None) -> None:
     """Raises UsageError if no lab runs, or not the one that was asked for."""
     if not places:
         raise UsageError(f"{out.resolve()}: no run is under way here; give the --out of a run or a training that is")
-    if wanted is not None and choose(places, wanted) is None:
-        raise UsageError(f"--lab: {unmet(places, wanted)}")
+    if lab_name is not None and choose(places, lab_name) is None:
+        raise UsageError(f"--lab: {unmet(places, lab_name)}")
 
 
-def unmet(places: Sequence[Place], wanted: str) -> str:
+def unmet(places: Sequence[Place], lab_name: str) -> str:
     """Returns a text that lists the running labs, for when none is the one asked for."""
-    listed = ", ".join(f"{place.number} is {place.name}" for place in sorted(places, key=lambda place: place.number))
-    return f"'{wanted}': the labs that run here: {listed}"
+    listed = ", ".join(f"{lab.number} is {lab.name}" for lab in sorted(places, key=lambda lab: lab.number))
+    return f"'{lab_name}': the labs that run here: {listed}"
 
 
 def _name(folder: Path, real: Path) -> str:
     run = folder.parent
-    found, of_flows = _OF_TRAINING.fullmatch(run.name), _OF_FLOWS.fullmatch(run.parent.name)
-    if found and of_flows:
+    of_training, of_flows = _OF_TRAINING.fullmatch(run.name), _OF_FLOWS.fullmatch(run.parent.name)
+    if of_training and of_flows:
         return f"{TRAINING} {int(of_flows[1]) + 1}"
-    return found[1].replace("-", " ") if found and found[1] else _path(folder, real)
+    return of_training[1].replace("-", " ") if of_training and of_training[1] else _path(folder, real)
 
 
 def _path(folder: Path, real: Path) -> str:

@@ -58,10 +58,10 @@ class Bars:
     plain: bool = False
 
 
-def draw(place: Place, change: Change, training: TrainingStatus | None, width: int, height: int | None) -> RenderableType:
+def draw(lab_place: Place, change: Change, training: TrainingStatus | None, width: int, height: int | None) -> RenderableType:
     """Returns the tables of a lab. `width`, `height`: the available characters and lines; a height of None means no limit."""
     rates, flows = change.now.rates, change.now.flows
-    head = _head(place, change, training)
+    head = _head(lab_place, change, training)
     parts: list[RenderableType] = [head]
     tables: list[RenderableType] = []
     if rates is not None:
@@ -86,9 +86,9 @@ def clock(change: Change) -> str:
     return words if math.isnan(change.speed) else f"{words}, {number(change.speed, DIGITS)}x real time"
 
 
-def _head(place: Place, change: Change, training: TrainingStatus | None) -> Text:
-    lab = f", of {place.count} labs (--lab NAME stays with one)" if place.count > 1 else ""
-    text = Text.assemble((place.name, "bold"), lab if not place.alone else "", "\n", clock(change))
+def _head(lab_place: Place, change: Change, training: TrainingStatus | None) -> Text:
+    lab = f", of {lab_place.count} labs (--lab NAME stays with one)" if lab_place.count > 1 else ""
+    text = Text.assemble((lab_place.name, "bold"), lab if not lab_place.alone else "", "\n", clock(change))
     text.append(f", sweep {change.now.generation:,}")
     if training is not None:
         text.append(f"\n{training}")
@@ -109,40 +109,40 @@ def _ports(change: Change, width: int, most: int | None) -> RenderableType:
     columns: list[ScreenColumn | Bars] = [
         ScreenColumn("port", [network.ports[row] for row in rows]),
         Bars("queue", filled, drop_order=3),
-        ScreenColumn("backlog", [quantity(each, "bytes", DIGITS) for each in backlog[rows]]),
+        ScreenColumn("backlog", [quantity(size_bytes, "bytes", DIGITS) for size_bytes in backlog[rows]]),
         ScreenColumn("full", list(map(_percent, filled))),
-        ScreenColumn("sends", [quantity(each, "bps", DIGITS) for each in sends[rows]]),
+        ScreenColumn("sends", [quantity(rate_bps, "bps", DIGITS) for rate_bps in sends[rows]]),
         ScreenColumn("used", list(map(_percent, _shares(sends, network.rate_bps)[rows])), drop_order=4),
         ScreenColumn("drops/s", list(map(_count, change.per_s("drops")[rows])), drop_order=1),
         ScreenColumn("marks/s", list(map(_count, change.per_s("marks")[rows])), drop_order=2),
         *_thresholds(change, rows),
-        ScreenColumn("flows", [f"{each:.0f}" for each in change.value("active_flows")[rows]], drop_order=5),
+        ScreenColumn("flows", [f"{count:.0f}" for count in change.value("active_flows")[rows]], drop_order=5),
     ]
     return _table(columns, width, hidden, "ports with less queued")
 
 
 def _thresholds(change: Change, rows: npt.NDArray[np.intp]) -> list[ScreenColumn]:
     """Returns the columns of the markings in force, if an agent sets any."""
-    found = change.now.markings
-    if found is None:
+    markings = change.now.markings
+    if markings is None:
         return []
-    sizes = (("Kmin", found.kmin_bytes), ("Kmax", found.kmax_bytes))
+    sizes = (("Kmin", markings.kmin_bytes), ("Kmax", markings.kmax_bytes))
     columns = [
-        ScreenColumn(name, ["" if math.isnan(each) else quantity(each, "bytes", DIGITS) for each in values[rows]], drop_order=1)
+        ScreenColumn(name, ["" if math.isnan(size) else quantity(size, "bytes", DIGITS) for size in values[rows]], drop_order=1)
         for name, values in sizes
     ]
-    return [*columns, ScreenColumn("Pmax", list(map(_percent, found.pmax[rows])), drop_order=2)]
+    return [*columns, ScreenColumn("Pmax", list(map(_percent, markings.pmax[rows])), drop_order=2)]
 
 
 def _rates(change: Change, rates: Rates, width: int, most: int) -> RenderableType:
     rows = rates.row[:most]
     shares = _shares(rates.wanted_bps, change.network.rate_bps[rates.row])[:most]
     sends = 8 * change.per_s("tx_bytes")[rows]
-    said = (("wanted", rates.wanted_bps[:most]), ("enforced", rates.enforced_bps[:most]), ("sends", sends))
+    rate_columns = (("wanted", rates.wanted_bps[:most]), ("enforced", rates.enforced_bps[:most]), ("sends", sends))
     columns: list[ScreenColumn | Bars] = [
         ScreenColumn("host's rate", [change.network.ports[row] for row in rows]),
         Bars("of its link", shares, drop_order=1, plain=True),
-        *(ScreenColumn(name, [quantity(each, "bps", DIGITS) for each in values]) for name, values in said),
+        *(ScreenColumn(name, [quantity(rate_bps, "bps", DIGITS) for rate_bps in values]) for name, values in rate_columns),
     ]
     return _table(columns, width, max(0, len(rates.row) - most), "hosts")
 
@@ -155,40 +155,40 @@ def _flows(flows: ActiveFlows, width: int, most: int) -> list[RenderableType]:
     order = np.lexsort((np.nan_to_num(flows.rate_bps, nan=np.inf), -np.nan_to_num(flows.srtt_us)))[:most]
     columns: list[ScreenColumn | Bars] = [
         ScreenColumn("", [f"flow {number}" for number in flows.number[order]]),
-        ScreenColumn("srtt", [quantity(each, "us") for each in flows.srtt_us[order]]),
-        ScreenColumn("rate", [quantity(each, "bps", DIGITS) for each in flows.rate_bps[order]]),
-        ScreenColumn("received", [quantity(each, "bytes", DIGITS) for each in flows.received_bytes[order]], drop_order=2),
-        ScreenColumn("retransmits", [f"{each:,.0f}" for each in flows.retransmits[order]], drop_order=1),
-        *([ScreenColumn("CNPs", [f"{each:,.0f}" for each in flows.cnps[order]])] if flows.cnps.any() else []),
+        ScreenColumn("srtt", [quantity(srtt_us, "us") for srtt_us in flows.srtt_us[order]]),
+        ScreenColumn("rate", [quantity(rate_bps, "bps", DIGITS) for rate_bps in flows.rate_bps[order]]),
+        ScreenColumn("received", [quantity(size, "bytes", DIGITS) for size in flows.received_bytes[order]], drop_order=2),
+        ScreenColumn("retransmits", [f"{count:,.0f}" for count in flows.retransmits[order]], drop_order=1),
+        *([ScreenColumn("CNPs", [f"{count:,.0f}" for count in flows.cnps[order]])] if flows.cnps.any() else []),
     ]
     hidden = "flows with shorter round trips" if len(known) else "faster flows"
     title = Text(f" {len(flows.number)} flows under way{mean}", style="bold")
     return [title, _table(columns, width, max(0, len(flows.number) - most), hidden)]
 
 
-def _table(columns: Sequence[ScreenColumn | Bars], width: int, hidden: int, what: str) -> RenderableType:
+def _table(columns: Sequence[ScreenColumn | Bars], width: int, hidden: int, hidden_label: str) -> RenderableType:
     """Returns a table that fits the width. Names are never cut: bars become shorter first, then columns are left out."""
-    kept = list(columns)
-    while (room := width - sum(each.width for each in kept if isinstance(each, ScreenColumn))) < _fewest(kept):
-        last = max(kept, key=lambda each: each.drop_order)
+    fitting = list(columns)
+    while (room := width - sum(column.width for column in fitting if isinstance(column, ScreenColumn))) < _fewest(fitting):
+        last = max(fitting, key=lambda column: column.drop_order)
         if not last.drop_order:
             break
-        kept.remove(last)
+        fitting.remove(last)
     cells = min(BAR_CELLS, room - PADDING)
     table = Table(box=None, padding=(0, 1), show_edge=False)
     drawn: list[Sequence[str | Text]] = []
-    for each in kept:
-        left = each is kept[0] or isinstance(each, Bars)
-        table.add_column(each.name, justify="left" if left else "right", no_wrap=True)
-        drawn.append([_bar(share, cells, each.plain) for share in each.shares] if isinstance(each, Bars) else each.cells)
+    for column in fitting:
+        left = column is fitting[0] or isinstance(column, Bars)
+        table.add_column(column.name, justify="left" if left else "right", no_wrap=True)
+        drawn.append([_bar(share, cells, column.plain) for share in column.shares] if isinstance(column, Bars) else column.cells)
     for row in zip(*drawn, strict=True):
         table.add_row(*row)
-    return Group(table, Text(f" and {hidden} {what}", style="dim")) if hidden else table
+    return Group(table, Text(f" and {hidden} {hidden_label}", style="dim")) if hidden else table
 
 
 def _fewest(columns: Sequence[ScreenColumn | Bars]) -> int:
     """Returns the fewest characters that the bars take."""
-    return sum(max(FEWEST_CELLS, len(each.name)) + PADDING for each in columns if isinstance(each, Bars))
+    return sum(max(FEWEST_CELLS, len(column.name)) + PADDING for column in columns if isinstance(column, Bars))
 
 
 def _shares(values: Iterable[float] | Numbers, wholes: Numbers) -> Numbers:

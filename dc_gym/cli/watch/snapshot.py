@@ -48,15 +48,15 @@ class NetworkConstants:
 
     @classmethod
     def of(cls, ports: tuple[str, ...], plan: Path) -> NetworkConstants:
-        found: dict[str, tuple[int, int]] = {}
+        port_limits: dict[str, tuple[int, int]] = {}
         duration_ns = None
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, OverflowError, TopologyError):
             plain: dict[str, Any] = plain_json.read(plan)
             for cable in Graph.from_json(plain["graph"]).cables:
                 for port in (cable.a, cable.b):
-                    found[port.ifname] = cable.sent_by(port.ifname).rate_bps, port.queue.limit_bytes
+                    port_limits[port.ifname] = cable.sent_by(port.ifname).rate_bps, port.queue.limit_bytes
             duration_ns = int(plain["duration_ns"])
-        limits = np.array([found.get(port, (np.nan, np.nan)) for port in ports], dtype=np.float64).reshape(-1, 2)
+        limits = np.array([port_limits.get(port, (np.nan, np.nan)) for port in ports], dtype=np.float64).reshape(-1, 2)
         return cls(ports, limits[:, 0], limits[:, 1], duration_ns if duration_ns and duration_ns < LONGEST_NS else None)
 
 
@@ -213,8 +213,8 @@ class Attached:
         sweep = matrix.read()
         cells = sweep.cells[: len(self.network.ports)]
         commands = _commands(matrix, len(self.network.ports))
-        said = _rates(commands), _markings(commands, len(self.network.ports)), _flows(matrix)
-        now = Snapshot(time.monotonic(), sweep.t_ns, matrix.t0_ns, sweep.generation, cells, *said)
+        parts = _rates(commands), _markings(commands, len(self.network.ports)), _flows(matrix)
+        now = Snapshot(time.monotonic(), sweep.t_ns, matrix.t0_ns, sweep.generation, cells, *parts)
         return Change(self.network, matrix.columns, window.add(now), now, window.speed)
 
 
@@ -251,11 +251,11 @@ def _rates(commands: npt.NDArray[np.void] | None) -> Rates | None:
 def _markings(commands: npt.NDArray[np.void] | None, ports: int) -> PortMarkings | None:
     if commands is None:
         return None
-    found = commands[commands["actuator"] == b"marking"]
-    if not len(found):
+    rows = commands[commands["actuator"] == b"marking"]
+    if not len(rows):
         return None
     values = np.full((3, ports), np.nan)
-    values[:, found["row"]] = found["in_force"][:, :3].T
+    values[:, rows["row"]] = rows["in_force"][:, :3].T
     return PortMarkings(values[0], values[1], values[2] / PPM)
 
 

@@ -200,23 +200,23 @@ class Library:
 
     def __init__(self) -> None:
         try:
-            found = ctypes.CDLL(str(LIBRARY), use_errno=False)
+            library = ctypes.CDLL(str(LIBRARY), use_errno=False)
         except OSError as error:
             raise MachineError(f"{LIBRARY}: {error}; run `make programs`") from None
-        wanted = VERSION << 24 | NETWORK.itemsize << 12 | LAB.itemsize
-        if (version := found.steps_version()) != wanted:
-            raise MachineError(f"{LIBRARY}: version {version:#x} is not {wanted:#x} of this Python code; run `make programs`")
+        expected = VERSION << 24 | NETWORK.itemsize << 12 | LAB.itemsize
+        if (version := library.steps_version()) != expected:
+            raise MachineError(f"{LIBRARY}: version {version:#x} is not {expected:#x} of this Python code; run `make programs`")
         pointer = ctypes.c_void_p
-        found.steps_exchange.argtypes, found.steps_exchange.restype = (pointer,), ctypes.c_uint32
-        found.steps_work.argtypes, found.steps_work.restype = (pointer, pointer), None
-        for function in (found.steps_settle, found.steps_stop, found.steps_measure, found.steps_reward):
+        library.steps_exchange.argtypes, library.steps_exchange.restype = (pointer,), ctypes.c_uint32
+        library.steps_work.argtypes, library.steps_work.restype = (pointer, pointer), None
+        for function in (library.steps_settle, library.steps_stop, library.steps_measure, library.steps_reward):
             function.argtypes, function.restype = (pointer,), None
-        self.exchange: Callable[[int], int] = found.steps_exchange
-        self.work: Callable[[int, int], None] = found.steps_work
-        self.settle: Callable[[int], None] = found.steps_settle
-        self.stop: Callable[[int], None] = found.steps_stop
-        self.measure: Callable[[int], None] = found.steps_measure
-        self.reward: Callable[[int], None] = found.steps_reward
+        self.exchange: Callable[[int], int] = library.steps_exchange
+        self.work: Callable[[int, int], None] = library.steps_work
+        self.settle: Callable[[int], None] = library.steps_settle
+        self.stop: Callable[[int], None] = library.steps_stop
+        self.measure: Callable[[int], None] = library.steps_measure
+        self.reward: Callable[[int], None] = library.steps_reward
 
 
 @cache

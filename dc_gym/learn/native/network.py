@@ -66,8 +66,8 @@ class Network:
         elements, python = _elements(scene, observer)
         self.elements, self.python_parts = elements, tuple(python)
         self.kinds = tuple(REWARDS.get(reward.name, RewardKind.NONE) for _, reward in mix.terms)
-        self.python_rewards = tuple(place for place, kind in enumerate(self.kinds) if kind is RewardKind.NONE)
-        self.size = sum(each.low.size for each in scene.actuated)
+        self.python_rewards = tuple(number for number, kind in enumerate(self.kinds) if kind is RewardKind.NONE)
+        self.size = sum(actuated.low.size for actuated in scene.actuated)
         """The number of values that are set."""
         self._kept = {
             "element": elements,
@@ -81,14 +81,14 @@ class Network:
             "command": np.zeros(self.size, np.uint32),
         }
         self.record = np.zeros(1, NETWORK)
-        own: Any = self.record[0]
-        own["rows"], own["ports"], own["switch_rows"] = len(scene.rows), len(scene.ports), scene.switch_rows.stop
-        own["values"], own["hosts"] = self.size, len(scene.hosts)
-        own["elements"], own["history"] = len(elements), observer.history
-        own["rewards"], own["rate_place"] = len(self.kinds), NO_RATES if scene.rates is None else scene.rates.start
-        own["base_rtt_ns"], own["frame_bytes"] = scene.base_rtt_ns, scene.frame_bytes
+        fields: Any = self.record[0]
+        fields["rows"], fields["ports"], fields["switch_rows"] = len(scene.rows), len(scene.ports), scene.switch_rows.stop
+        fields["values"], fields["hosts"] = self.size, len(scene.hosts)
+        fields["elements"], fields["history"] = len(elements), observer.history
+        fields["rewards"], fields["rate_place"] = len(self.kinds), NO_RATES if scene.rates is None else scene.rates.start
+        fields["base_rtt_ns"], fields["frame_bytes"] = scene.base_rtt_ns, scene.frame_bytes
         for name, array in self._kept.items():
-            own[name] = address(array)
+            fields[name] = address(array)
 
     def place_commands(self, offsets: npt.NDArray[np.uint32]) -> None:
         """Sets where each value is in the commands of a lab. All labs of one scene have them in the same places."""
@@ -100,63 +100,63 @@ def _elements(scene: Scene, observer: Observer) -> tuple[npt.NDArray[np.void], l
     count = sum(len(part.rows) for part in observer.parts)
     elements, python, first = np.zeros(count, ELEMENT), [], 0
     for part in observer.parts:
-        place = slice(first, first + len(part.rows))
-        own = elements[place]
-        own["scale"] = own["divisor"] = own["rate_bps"] = 1.0
-        own["low"], own["high"] = part.feature.low, part.feature.high
-        if not (_set(own, part, scene) or _set_setting(own, part, scene)):
-            python.append(PythonPart(part, place))
-        first = place.stop
+        span = slice(first, first + len(part.rows))
+        part_elements = elements[span]
+        part_elements["scale"] = part_elements["divisor"] = part_elements["rate_bps"] = 1.0
+        part_elements["low"], part_elements["high"] = part.feature.low, part.feature.high
+        if not (_set(part_elements, part, scene) or _set_setting(part_elements, part, scene)):
+            python.append(PythonPart(part, span))
+        first = span.stop
     return elements, python
 
 
-def _set(own: npt.NDArray[np.void], part: Part, scene: Scene) -> bool:
+def _set(out: npt.NDArray[np.void], part: Part, scene: Scene) -> bool:
     """Sets the elements of a part. Returns False if the library lacks its feature."""
     name, rows = part.feature.name, part.rows
     scene, at = part.scene(scene), rows - part.first
     if name in ("backlog", "backlog_change"):
-        own["kind"] = Element.LEVEL if name == "backlog" else Element.CHANGE
-        own["place"], own["divisor"] = _cells(rows, "backlog_bytes"), scene.buffer_bytes[at]
+        out["kind"] = Element.LEVEL if name == "backlog" else Element.CHANGE
+        out["place"], out["divisor"] = _cells(rows, "backlog_bytes"), scene.buffer_bytes[at]
     elif name == "longest_backlog":
-        own["kind"], own["place"], own["divisor"] = Element.LEVEL, _cells(rows, "longest_bytes"), scene.buffer_bytes[at]
+        out["kind"], out["place"], out["divisor"] = Element.LEVEL, _cells(rows, "longest_bytes"), scene.buffer_bytes[at]
     elif name in TIMES:
-        own["kind"], own["place"] = Element.MEAN, _cells(rows, TIMES[name])
-        own["divisor"] = scene.buffer_bytes[at] if name == "mean_backlog" else 1.0
+        out["kind"], out["place"] = Element.MEAN, _cells(rows, TIMES[name])
+        out["divisor"] = scene.buffer_bytes[at] if name == "mean_backlog" else 1.0
     elif name in COUNTED:
         column, in_frames = COUNTED[name]
         factor = scene.frame_bytes if in_frames else 1
-        own["kind"], own["place"], own["scale"] = Element.CHANGE, _cells(rows, column), factor
-        own["divisor"], own["rate_bps"] = 0, scene.rate_bps[at]
+        out["kind"], out["place"], out["scale"] = Element.CHANGE, _cells(rows, column), factor
+        out["divisor"], out["rate_bps"] = 0, scene.rate_bps[at]
     elif name in ("tx_rate", "rx_rate"):
-        own["kind"], own["place"] = Element.CHANGE, _cells(rows if name == "tx_rate" else scene.peer_row[rows], "tx_bytes")
-        own["divisor"], own["rate_bps"] = 0, scene.fastest_bps
+        out["kind"], out["place"] = Element.CHANGE, _cells(rows if name == "tx_rate" else scene.peer_row[rows], "tx_bytes")
+        out["divisor"], out["rate_bps"] = 0, scene.fastest_bps
     elif name == "active_flows":
-        own["kind"], own["place"] = Element.SHARE, _cells(rows, "active_flows")
+        out["kind"], out["place"] = Element.SHARE, _cells(rows, "active_flows")
     elif name in OF_HOSTS:
-        own["kind"], own["place"] = OF_HOSTS[name], rows
+        out["kind"], out["place"] = OF_HOSTS[name], rows
         if name == "cwnd":
-            own["divisor"] = np.maximum(scene.line_bps * scene.base_rtt_ns / 8e9, scene.frame_bytes)[rows]
+            out["divisor"] = np.maximum(scene.line_bps * scene.base_rtt_ns / 8e9, scene.frame_bytes)[rows]
         elif name in ("retransmits", "goodput"):
-            own["divisor"], own["rate_bps"] = 0, scene.rate_bps[scene.host_row[rows]]
+            out["divisor"], out["rate_bps"] = 0, scene.rate_bps[scene.host_row[rows]]
     elif name == "enforced":
-        own["kind"] = Element.ONE
+        out["kind"] = Element.ONE
         if scene.rates is not None:
-            own["kind"], own["place"], own["divisor"] = Element.FORCE, scene.rates.start + rows, scene.line_bps[rows]
+            out["kind"], out["place"], out["divisor"] = Element.FORCE, scene.rates.start + rows, scene.line_bps[rows]
     else:
         return False
     return True
 
 
-def _set_setting(own: npt.NDArray[np.void], part: Part, scene: Scene) -> bool:
+def _set_setting(out: npt.NDArray[np.void], part: Part, scene: Scene) -> bool:
     """Sets the elements of a quantity that agents set (observation.setting). Returns False if the part is none."""
     if part.feature.setting is None:
         return False
     actuator, number = part.feature.setting
-    each = next(each for each in scene.actuated if each.actuator.name == actuator)
-    order = {int(row): port for port, row in enumerate(each.rows)}
+    actuated = next(actuated for actuated in scene.actuated if actuated.actuator.name == actuator)
+    order = {int(row): port for port, row in enumerate(actuated.rows)}
     ports = np.array([order[int(row)] for row in part.rows], np.int64)
-    own["kind"], own["divisor"] = Element.FORCE, each.high[ports, number]
-    own["place"] = each.place.start + ports * each.low.shape[1] + number
+    out["kind"], out["divisor"] = Element.FORCE, actuated.high[ports, number]
+    out["place"] = actuated.place.start + ports * actuated.low.shape[1] + number
     return True
 
 

@@ -23,35 +23,35 @@ class Team:
         self._library, self._labs = library, labs
         self._record = np.zeros(1, TEAM)
         self.address = address(self._record)
-        own: Any = self._record[0]
-        own["labs"], own["count"] = address(labs), len(labs)
+        fields: Any = self._record[0]
+        fields["labs"], fields["count"] = address(labs), len(labs)
         self._cpus: tuple[int, ...] = ()
         self._owner = this_process()
         self._end: weakref.finalize[Any, Any] | None = None
 
     def use(self, cpus: Iterable[int]) -> None:
         """Serves labs on these CPUs from now on, and takes note of where the caller may run."""
-        own: Any = self._record[0]
+        fields: Any = self._record[0]
         mask = np.zeros(MASK_WORDS * 64, bool)
         mask[[cpu for cpu in os.sched_getaffinity(0) if cpu < len(mask)]] = True
-        own["mask"] = np.packbits(mask, bitorder="little").view("<u8")
-        wanted = tuple(sorted(set(cpus)))
-        if wanted == self._cpus:
+        fields["mask"] = np.packbits(mask, bitorder="little").view("<u8")
+        chosen_cpus = tuple(sorted(set(cpus)))
+        if chosen_cpus == self._cpus:
             return
         self.close()
-        self._owner, self._cpus = this_process(), wanted
-        if len(wanted) < 2:
+        self._owner, self._cpus = this_process(), chosen_cpus
+        if len(chosen_cpus) < 2:
             return
-        workers = np.zeros(len(wanted), WORKER)
-        workers["cpu"] = wanted
+        workers = np.zeros(len(chosen_cpus), WORKER)
+        workers["cpu"] = chosen_cpus
         record = self._record.copy()  # the threads' own, so that they may end later than this object
         self._record, self.address = record, address(record)
-        own = record[0]
-        own["workers"], own["worker_count"] = address(workers), len(workers)
+        fields = record[0]
+        fields["workers"], fields["worker_count"] = address(workers), len(workers)
         self._end = weakref.finalize(self, _stop, self._owner, self._library, record, workers)
-        for place in range(len(workers)):
-            arguments = self._library, record, workers, place, self._labs
-            threading.Thread(target=_work, args=arguments, name=f"labs of CPU {wanted[place]}", daemon=True).start()
+        for number in range(len(workers)):
+            arguments = self._library, record, workers, number, self._labs
+            threading.Thread(target=_work, args=arguments, name=f"labs of CPU {chosen_cpus[number]}", daemon=True).start()
 
     def settle(self) -> None:
         """Waits until no thread is at work. A forked child has no threads."""
@@ -63,13 +63,13 @@ class Team:
         if self._end is not None:
             self._end()
         self._end, self._cpus = None, ()
-        own: Any = self._record[0]
-        own["worker_count"] = 0
+        fields: Any = self._record[0]
+        fields["worker_count"] = 0
 
 
-def _work(library: Library, record: npt.NDArray[np.void], workers: npt.NDArray[np.void], place: int, labs: Any) -> None:
+def _work(library: Library, record: npt.NDArray[np.void], workers: npt.NDArray[np.void], number: int, labs: Any) -> None:
     """Runs a worker. The arguments stay alive as long as it does."""
-    library.work(address(record), address(workers) + place * WORKER.itemsize)
+    library.work(address(record), address(workers) + number * WORKER.itemsize)
 
 
 def _stop(owner: Owner, library: Library, record: npt.NDArray[np.void], workers: npt.NDArray[np.void]) -> None:

@@ -18,25 +18,25 @@ PREFIX = "MultiAgent"
 """The prefix of RLlib's replay buffers for several agents."""
 
 
-def policies(told: TrainingSettings, task: Task) -> tuple[str, ...]:
+def policies(settings: TrainingSettings, task: Task) -> tuple[str, ...]:
     """Returns the names of the policies."""
-    return (SHARED[task.agents],) if told.policies == "shared" else task.hosts
+    return (SHARED[task.agents],) if settings.policies == "shared" else task.hosts
 
 
-def configure(config: Any, told: TrainingSettings, task: Task) -> None:
+def configure(config: Any, settings: TrainingSettings, task: Task) -> None:
     """Sets the policies of an AlgorithmConfig whose environment is known."""
-    shared = SHARED[task.agents] if told.policies == "shared" else ""
+    shared = SHARED[task.agents] if settings.policies == "shared" else ""
     if shared and not task.alike:
         raise UsageError(f"--policies shared: the {task.agents} differ in what they observe or set; give --policies own")
 
     def policy_of(agent: str, *_: Any, **__: Any) -> str:
         return shared or agent
 
-    see = told.see if task.agents == HOSTS else None
-    told_agents = {"agents": task.agents, "see": see, "reward": told.reward}
+    see = settings.see if task.agents == HOSTS else None
+    told_agents = {"agents": task.agents, "see": see, "reward": settings.reward}
     config.environment(env_config=dict(config.env_config) | {AGENTS: told_agents})
     config.env_runners(gym_env_vectorize_mode=gymnasium.VectorizeMode.SYNC)  # the only mode that RLlib has for several agents
-    config.multi_agent(policies=policies(told, task), policy_mapping_fn=policy_of)
+    config.multi_agent(policies=policies(settings, task), policy_mapping_fn=policy_of)
 
 
 def replaying(config: Any) -> Any:

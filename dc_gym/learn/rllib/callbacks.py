@@ -40,8 +40,8 @@ class EpisodeStarts(RLlibCallback):
         agents = Counter(map(episode.module_for, episode.agent_ids)) if hasattr(episode, "agent_ids") else {}
         for name, count in agents.items():  # a lab's agents are neighbours in the module's batches
             if begin := getattr(rl_module[name], "begin_episode", None):
-                for place in range(env_index * count, (env_index + 1) * count):
-                    begin(place)
+                for row in range(env_index * count, (env_index + 1) * count):
+                    begin(row)
 
 
 class UserErrors(RLlibCallback):
@@ -58,8 +58,8 @@ def last_info(episode: Any) -> Mapping[str, Any]:
     """Returns the last info of an episode; where hosts are agents, the network's info."""
     info: Mapping[str, Any] = episode.get_infos(-1) or {}
     if hasattr(episode, "agent_ids"):
-        own: Mapping[str, Any] = next(iter(info.values()), {})
-        info = own.get(NETWORK, {})
+        agent_info: Mapping[str, Any] = next(iter(info.values()), {})
+        info = agent_info.get(NETWORK, {})
     return info
 
 

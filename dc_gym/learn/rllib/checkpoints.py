@@ -55,8 +55,8 @@ def require_trusted(checkpoint: Path, *, trust: bool) -> list[str]:
     if not checkpoint.is_dir() or not trusted.missing([item]):
         return []
     if not trust:
-        told = "its checkpoints are pickles, which run code of whoever wrote them"
-        raise UsageError(f"{checkpoint}: {told}, and {trusted.why_missing()}; add --trust if you trust them")
+        risk = "its checkpoints are pickles, which run code of whoever wrote them"
+        raise UsageError(f"{checkpoint}: {risk}, and {trusted.why_missing()}; add --trust if you trust them")
     unkept = trusted.remember([item])
     return [f"reads {checkpoint} (SHA-256 {item.sha256[:16]}...), which can run code", *([unkept] if unkept else [])]
 
@@ -102,14 +102,14 @@ def save(
 def find(folder: Path) -> list[Path]:
     """Returns the complete checkpoints, the oldest first."""
     places = (folder / FOLDER).iterdir() if (folder / FOLDER).is_dir() else ()
-    return sorted((each for each in places if _NAME.fullmatch(each.name)), key=iteration_of)
+    return sorted((path for path in places if _NAME.fullmatch(path.name)), key=iteration_of)
 
 
 def iteration_of(checkpoint: Path) -> int:
-    found = _NAME.fullmatch(checkpoint.name)
-    if found is None:
+    match = _NAME.fullmatch(checkpoint.name)
+    if match is None:
         raise UsageError(f"{checkpoint}: is not a checkpoint of a training; give its folder, or a checkpoints/iteration-N")
-    return int(found[1])
+    return int(match[1])
 
 
 def steps_of(checkpoint: Path) -> int:
@@ -126,7 +126,7 @@ def describe(checkpoint: Path) -> str:
 
 
 def latest(folder: Path) -> Path:
-    found = find(folder)
-    if not found:
+    checkpoints = find(folder)
+    if not checkpoints:
         raise UsageError(f"{folder}: has no checkpoint; the training did not get as far as its first")
-    return found[-1]
+    return checkpoints[-1]

@@ -108,13 +108,13 @@ class SpecBundle:
         """Returns the spec. Its files exist until the stack is closed."""
         if not self.files:
             return from_dict(self.plain, Path())
-        place = stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-cell-"))
+        folder = stack.enter_context(scratch(Path(tempfile.gettempdir()), "dcgym-cell-"))
         for name, content in self.files.items():
-            (place / name).parent.mkdir(exist_ok=True)
-            with naming(place / name):
-                (place / name).write_bytes(content)
-        shown_as({place / name: origin for name, origin in self.origins.items()})
-        return from_dict(self.plain, place)
+            (folder / name).parent.mkdir(exist_ok=True)
+            with naming(folder / name):
+                (folder / name).write_bytes(content)
+        shown_as({folder / name: origin for name, origin in self.origins.items()})
+        return from_dict(self.plain, folder)
 
 
 Register = Callable[[Spec, TrainingSettings], Task]
@@ -141,8 +141,8 @@ def check_actions(resolved: algorithms.ResolvedAlgorithm, space: spaces.Space[An
     """Raises a one-line UsageError if the algorithm cannot act in this space."""
     discrete = isinstance(space, spaces.Discrete)
     if resolved.actions == algorithms.DISCRETE and not discrete:
-        what = f"{resolved.name} chooses one of a few actions, and this environment takes {space.shape} numbers"
-        raise UsageError(f"{what}; give --levels 11 for as many equal allocations to all hosts, or take another algorithm")
+        mistake = f"{resolved.name} chooses one of a few actions, and this environment takes {space.shape} numbers"
+        raise UsageError(f"{mistake}; give --levels 11 for as many equal allocations to all hosts, or take another algorithm")
     if resolved.actions in (algorithms.VECTOR, algorithms.BOUNDED) and discrete:
         raise UsageError(f"{resolved.name} acts in numbers, not in --levels; leave that out, or take DQN or PPO")
     bounded = isinstance(space, spaces.Box) and space.is_bounded()
@@ -150,29 +150,29 @@ def check_actions(resolved: algorithms.ResolvedAlgorithm, space: spaces.Space[An
         raise UsageError(f"{resolved.name} needs actions with bounds; give --set agent.action=linear")
 
 
-def register(spec: Spec, told: TrainingSettings) -> Task:
+def register(spec: Spec, training: TrainingSettings) -> Task:
     """Registers the environment of a spec and returns its Task."""
     from dc_gym.learn.multi_agent import Agents
     from dc_gym.learn.session import Session, external
     from dc_gym.run.agent.episode import EpisodeTracker
     from dc_gym.run.agent.file_policy import circumstances
 
-    if told.agents == CENTRAL:
+    if training.agents == CENTRAL:
         session = Session(spec)
         episode = EpisodeTracker(session.experiment.spec, session.scene)
-        seen, acted, names, alike = episode.observer.space, episode.action.space, episode.observer.names, True
+        obs_space, acted, names, alike = episode.observer.space, episode.action.space, episode.observer.names, True
         parts = session.scene.value_names
     else:
-        lab = Agents(spec, agents=told.agents, see=told.see if told.agents == HOSTS else None, reward=told.reward)
+        lab = Agents(spec, agents=training.agents, see=training.see if training.agents == HOSTS else None, reward=training.reward)
         session, parts = lab.session, lab.names
         observed, acts, named = [*lab.observation_spaces.values()], [*lab.action_spaces.values()], lab.observer.names_of
-        seen, acted, names = observed[0], acts[0], named[0]
-        alike = all(each == seen for each in observed) and all(each == acted for each in acts) and len(set(named)) == 1
-    settings = circumstances(session.experiment) | ({"see": told.see} if told.agents == HOSTS else {})
+        obs_space, acted, names = observed[0], acts[0], named[0]
+        alike = all(space == obs_space for space in observed) and all(space == acted for space in acts) and len(set(named)) == 1
+    settings = circumstances(session.experiment) | ({"see": training.see} if training.agents == HOSTS else {})
     bundle = SpecBundle.of(external(spec))
     name = f"dcgym-{hashlib.sha256(repr(bundle).encode()).hexdigest()[:16]}"
     register_environment(name, lambda config: _make(bundle, config))
-    return Task(name, seen, acted, names, parts, settings, told.agents, alike, told.levels)
+    return Task(name, obs_space, acted, names, parts, settings, training.agents, alike, training.levels)
 
 
 def _make(bundle: SpecBundle, config: Mapping[str, Any]) -> Any:
@@ -206,10 +206,10 @@ def _many_agents(spec: Spec, folder: str | None, config: Mapping[str, Any]) -> A
     """Returns an environment with many agents. RLlib steps several of them one after the other."""
     from dc_gym.learn.rllib.multi_agent import DataCenterMultiAgentEnv
 
-    own = {"spec": spec, "folder": folder, "step_info": False, "levels": config.get("levels", 0), **config[AGENTS]}
+    env_config = {"spec": spec, "folder": folder, "step_info": False, "levels": config.get("levels", 0), **config[AGENTS]}
     if SEEDS not in config:
-        own["stream"] = (*config.get(STREAM, ()), getattr(config, "worker_index", 0))
-    return DataCenterMultiAgentEnv(own)
+        env_config["stream"] = (*config.get(STREAM, ()), getattr(config, "worker_index", 0))
+    return DataCenterMultiAgentEnv(env_config)
 
 
 def _close_with(env: Any, stack: contextlib.ExitStack) -> None:

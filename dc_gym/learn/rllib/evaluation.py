@@ -51,8 +51,8 @@ class Evaluator:
         episodes = self._runner.sample(num_episodes=len(self._seeds), explore=False)
         self._runner.get_metrics()  # clears the metrics
         return [
-            EpisodeResult(self._spec, seed, return_of(each), len(each), dict(numbers(last_info(each).get(TOTALS, {}))))
-            for seed, each in zip(self._seeds, episodes, strict=True)
+            EpisodeResult(self._spec, seed, return_of(episode), len(episode), dict(numbers(last_info(episode).get(TOTALS, {}))))
+            for seed, episode in zip(self._seeds, episodes, strict=True)
         ]
 
     def close(self) -> None:
@@ -69,40 +69,40 @@ class Evaluation:
         self._ray, self._remote = ray, remote
         self._evaluators: list[Any] = []
         for name, task in tasks.items():
-            own = _config_for(config, name, task, seeds)
-            self._evaluators.append(actor.remote(own, name, seeds) if actor else Evaluator(own, name, seeds))
+            own_config = _config_for(config, name, task, seeds)
+            self._evaluators.append(actor.remote(own_config, name, seeds) if actor else Evaluator(own_config, name, seeds))
 
     def run(self, algorithm: Any) -> list[EpisodeResult]:
         """Evaluates the policy as it is now and returns the episodes."""
         state = state_of(algorithm)
         if self._remote:
-            found = self._ray.get([each.run.remote(state) for each in self._evaluators])
+            parts = self._ray.get([evaluator.run.remote(state) for evaluator in self._evaluators])
         else:
-            found = [each.run(state) for each in self._evaluators]
-        return [episode for part in found for episode in part]
+            parts = [evaluator.run(state) for evaluator in self._evaluators]
+        return [episode for part in parts for episode in part]
 
     def close(self) -> None:
-        for each in self._evaluators:
+        for evaluator in self._evaluators:
             if self._remote:
-                self._ray.get(each.close.remote())
-                self._ray.kill(each)
+                self._ray.get(evaluator.close.remote())
+                self._ray.kill(evaluator)
             else:
-                each.close()
+                evaluator.close()
 
 
 def _config_for(config: Any, name: str, task: Task, seeds: Sequence[int]) -> Any:
-    own = config.copy(copy_frozen=False)
+    evaluator_config = config.copy(copy_frozen=False)
     role = EVALUATION if name == OWN else f"{EVALUATION}-{re.sub(r'[^A-Za-z0-9.]+', '-', name)}"
-    own.environment(task.name, env_config=dict(own.env_config) | {SEEDS: tuple(seeds), ROLE: role})
-    own.env_runners(
+    evaluator_config.environment(task.name, env_config=dict(evaluator_config.env_config) | {SEEDS: tuple(seeds), ROLE: role})
+    evaluator_config.env_runners(
         num_env_runners=0,
         num_envs_per_env_runner=1,
         gym_env_vectorize_mode=gymnasium.VectorizeMode.SYNC,
         explore=False,
     )
-    own.in_evaluation = True
-    own.freeze()
-    return own
+    evaluator_config.in_evaluation = True
+    evaluator_config.freeze()
+    return evaluator_config
 
 
 def state_of(algorithm: Any) -> dict[str, Any]:

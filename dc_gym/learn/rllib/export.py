@@ -21,17 +21,17 @@ NAME = "policy.npz"
 
 def main(args: Namespace) -> int:
     """Runs `dcgym export DIR|CHECKPOINT`."""
-    given: Path = args.dir
-    inside = given.parent.name == checkpoints.FOLDER
-    folder = given.parent.parent if inside else given
-    found = [given] if inside else checkpoints.find(folder)[-1:]
-    for line in (line for each in found for line in checkpoints.require_trusted(each, trust=args.trust)):
+    path: Path = args.dir
+    inside = path.parent.name == checkpoints.FOLDER
+    folder = path.parent.parent if inside else path
+    candidates = [path] if inside else checkpoints.find(folder)[-1:]
+    for line in (line for candidate in candidates for line in checkpoints.require_trusted(candidate, trust=args.trust)):
         say(f"dcgym: {line}", file=sys.stderr)
     ray_session.require()
     from dc_gym.learn.rllib import policy
 
     about = manifest.read(folder)
-    checkpoint = found[0] if found else checkpoints.latest(folder)
+    checkpoint = candidates[0] if candidates else checkpoints.latest(folder)
     module = _module_of(checkpoint, policy.module_of(about))
     target = args.out or folder / NAME
     if args.out:
@@ -47,10 +47,10 @@ def _module_of(checkpoint: Path, name: str) -> Any:
     """Returns the learner's RLModule, whose class RLlib wrote into the checkpoint."""
     from ray.rllib.core.rl_module.rl_module import RLModule
 
-    place = checkpoint / "learner_group" / "learner" / "rl_module" / name
-    if not place.is_dir():
+    module_path = checkpoint / "learner_group" / "learner" / "rl_module" / name
+    if not module_path.is_dir():
         raise UsageError(f"{checkpoint}: has no policy; give the folder of a training, or one of its checkpoints/iteration-N")
     try:
-        return RLModule.from_checkpoint(str(place.resolve()))
+        return RLModule.from_checkpoint(str(module_path.resolve()))
     except (ImportError, AttributeError) as error:
         raise UsageError(f"{checkpoint}: the algorithm's code is not found ({error}); run it where it was trained") from None

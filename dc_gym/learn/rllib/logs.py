@@ -105,11 +105,11 @@ def steps_of(result: Mapping[str, Any]) -> int:
 
 def _learned(result: Mapping[str, Any]) -> dict[str, float]:
     """Returns losses and similar values of the only module, or of each module with its name."""
-    modules = {name: each for name, each in result.get("learners", {}).items() if name != ALL_MODULES}
+    modules = {name: losses for name, losses in result.get("learners", {}).items() if name != ALL_MODULES}
     numbers = {
         name if len(modules) == 1 else f"{module}_{name}": value
-        for module, found in modules.items()
-        for name, value in found.items()
+        for module, losses in modules.items()
+        for name, value in losses.items()
         if name.endswith(("loss", "entropy", "kl_loss", "qf_mean"))
     }
     return {name: float(value) for name, value in numbers.items() if isinstance(value, int | float) or hasattr(value, "item")}

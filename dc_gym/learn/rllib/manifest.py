@@ -37,7 +37,7 @@ def make(
         "algorithm": resolved.name,
         "algorithm_sha256": resolved.source.sha256 if resolved.source else None,
         "spec": spec.to_dict(),
-        "evaluate": {name: each.to_dict() for name, each in evaluated.items()},
+        "evaluate": {name: evaluated_spec.to_dict() for name, evaluated_spec in evaluated.items()},
         **configuration.to_dict(),
         "spaces": task.shapes(),
         "environment": dict(task.settings),
@@ -70,9 +70,9 @@ def require_same(old: Manifest, new: Manifest) -> None:
     """Checks that --resume has the same algorithm, configuration, spec and spaces. Raises UsageError that names the first
     difference."""
     for part in ("algorithm", "algorithm_sha256", "settings", "sections", "code", "spec", "evaluate", "spaces", "versions"):
-        before, after = (each[part] for each in (old, new))
+        before, after = (side[part] for side in (old, new))
         if part == "settings":
-            before, after = ({key: each[key] for key in each if key not in MAY_CHANGE} for each in (before, after))
+            before, after = ({key: settings[key] for key in settings if key not in MAY_CHANGE} for settings in (before, after))
         if difference := _differ(before, after, part):
             raise UsageError(f"--resume: {difference}; give the same, or another --out")
 
@@ -83,19 +83,19 @@ def _differ(before: Any, after: Any, name: str) -> str:
         return ""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in sorted({*before, *after}):
-            if found := _differ(before.get(key), after.get(key), f"{name}.{key}"):
-                return found
+            if change := _differ(before.get(key), after.get(key), f"{name}.{key}"):
+                return change
     if _are_lists(before, after) and len(before) != len(after):
         return f"{name} had {len(before)} elements and now has {len(after)}"
     if _are_lists(before, after):
         return next(
-            found for at, pair in enumerate(zip(before, after, strict=True)) if (found := _differ(*pair, f"{name}[{at}]"))
+            change for at, pair in enumerate(zip(before, after, strict=True)) if (change := _differ(*pair, f"{name}[{at}]"))
         )
     return f"{name} was {_short(before)} and now is {_short(after)}"
 
 
 def _are_lists(*values: Any) -> bool:
-    return all(isinstance(each, Sequence) and not isinstance(each, str) for each in values)
+    return all(isinstance(candidate, Sequence) and not isinstance(candidate, str) for candidate in values)
 
 
 def _short(value: Any) -> str:

@@ -56,8 +56,8 @@ class DataCenterMultiAgentEnv(MultiAgentEnv):
         self._tables = {name: table_of(boxes[name], levels) for name in names} if levels else None
         self.possible_agents, self.agents = list(names), list(names)
         self.observation_spaces = dict(self.lab.observation_spaces)
-        own: dict[str, spaces.Space[Any]] = {name: spaces.Discrete(levels) if levels else boxes[name] for name in names}
-        self.action_spaces = own
+        action_spaces: dict[str, spaces.Space[Any]] = {name: spaces.Discrete(levels) if levels else boxes[name] for name in names}
+        self.action_spaces = action_spaces
         worker = getattr(config, "worker_index", 0)  # an attribute of RLlib's EnvContext
         self._series = EpisodeSeeds((*config[STREAM], worker)) if STREAM in config else None
         self._observed: dict[str, Vector] = {}

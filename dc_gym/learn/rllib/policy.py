@@ -34,12 +34,12 @@ class NotExportable(TestbedError):
 
 def module_of(about: Manifest) -> str:
     """Returns RLlib's name of the policy that a file can hold."""
-    told = about["settings"]
-    if told["agents"] == CENTRAL:
+    settings = about["settings"]
+    if settings["agents"] == CENTRAL:
         return "default_policy"
-    if told["policies"] != "shared":
+    if settings["policies"] != "shared":
         raise NotExportable("each agent has a policy of its own, and a file holds one (--policies shared trains one for all)")
-    return SHARED[told["agents"]]
+    return SHARED[settings["agents"]]
 
 
 def write(module: Any, about: Manifest, steps: int, target: Path) -> None:
@@ -59,7 +59,7 @@ def read(module: Any, about: Manifest, steps: int) -> AgentPolicy:
 
 
 def policy_of(module: Any, about: Manifest, steps: int) -> AgentPolicy:
-    spaces, seen = about["spaces"], about["settings"]
+    spaces, settings = about["spaces"], about["settings"]
     levels = spaces["action"].get("discrete", 0)
     layers, activation, last = read_layers(list(_flat(_net(module))))
     if last not in (("",) if levels else ("", "tanh")):
@@ -78,12 +78,12 @@ def policy_of(module: Any, about: Manifest, steps: int) -> AgentPolicy:
         tuple(spaces["hosts"]),
         activation,
         ARGMAX if levels else last or "clip",
-        agents=seen["agents"],
+        agents=settings["agents"],
         settings=about["environment"],
         provenance={
             "command": "dcgym train",
             "algorithm": about["algorithm"],
-            "seed": seen["seed"],
+            "seed": settings["seed"],
             "steps": steps,
             "fingerprint": about["fingerprint"],
             "versions": about["versions"],
@@ -94,9 +94,9 @@ def policy_of(module: Any, about: Manifest, steps: int) -> AgentPolicy:
 def difference(policy: AgentPolicy, module: Any) -> float:
     """Returns the largest difference between file and module on random observations, as a share of the range."""
     generator = np.random.default_rng(0)
-    seen = generator.uniform(-1, 1, (SAMPLES, len(policy.observation))).astype(np.float32)
-    found = np.stack([policy.act(each) for each in seen])
-    return float(np.abs(found - actions_of(module, seen, policy)).max() / (policy.high - policy.low).max())
+    observations = generator.uniform(-1, 1, (SAMPLES, len(policy.observation))).astype(np.float32)
+    actions = np.stack([policy.act(observation) for observation in observations])
+    return float(np.abs(actions - actions_of(module, observations, policy)).max() / (policy.high - policy.low).max())
 
 
 def actions_of(module: Any, observations: Any, policy: AgentPolicy) -> Any:
@@ -118,14 +118,14 @@ def read_layers(modules: list[nn.Module]) -> tuple[list[nn.Linear], str, str]:
     """Returns the dense layers, the activation between them, and the one after the last ("" if there is none)."""
     layers: list[nn.Linear] = []
     kinds: list[str] = []
-    for each in modules:
-        if isinstance(each, nn.Linear):
-            layers.append(each)
+    for module in modules:
+        if isinstance(module, nn.Linear):
+            layers.append(module)
             kinds.append("")
-        elif type(each) in BETWEEN and layers and not kinds[-1]:
-            kinds[-1] = BETWEEN[type(each)]
-        elif not isinstance(each, nn.Identity):
-            raise NotExportable(f"its net has a {type(each).__name__}, and a policy file holds dense layers alone")
+        elif type(module) in BETWEEN and layers and not kinds[-1]:
+            kinds[-1] = BETWEEN[type(module)]
+        elif not isinstance(module, nn.Identity):
+            raise NotExportable(f"its net has a {type(module).__name__}, and a policy file holds dense layers alone")
     if not layers or len(set(kinds[:-1])) > 1 or "" in kinds[:-1]:
         raise NotExportable("its net does not have one activation between all dense layers")
     if any(layer.bias is None for layer in layers):
@@ -150,9 +150,9 @@ def _net(module: Any) -> list[nn.Module]:
 def _flat(modules: list[nn.Module]) -> Iterator[nn.Module]:
     """Yields the modules without submodules, in the order of their creation. RLlib's nets and nn.Sequential run them in that
     order."""
-    for each in modules:
-        parts = list(each.children())
+    for module in modules:
+        parts = list(module.children())
         if parts:
             yield from _flat(parts)
-        elif not isinstance(each, nn.Sequential):
-            yield each
+        elif not isinstance(module, nn.Sequential):
+            yield module

@@ -128,9 +128,9 @@ def find(preset: str, algorithm: str) -> Sections:
     """Returns the sections for an algorithm. A user's own algorithm has no default sections."""
     if preset not in PRESETS:
         raise UsageError(unknown("preset", preset, PRESETS))
-    found = PRESETS[preset]
-    if algorithm in found:
-        return found[algorithm]
+    sections = PRESETS[preset]
+    if algorithm in sections:
+        return sections[algorithm]
     if preset == "default":
         return {}
-    raise UsageError(f"preset {preset!r} has nothing for {algorithm}; it has: {', '.join(found)}")
+    raise UsageError(f"preset {preset!r} has nothing for {algorithm}; it has: {', '.join(sections)}")

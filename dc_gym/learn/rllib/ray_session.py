@@ -83,11 +83,11 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
         else:
             with (
                 _on_one_machine(),
-                scratch(_session_root(), "dcgym-ray-", mode=0o700) as place,
-                reaper.watching(place) as watch,
+                scratch(_session_root(), "dcgym-ray-", mode=0o700) as folder,
+                reaper.watching(folder) as watch,
             ):
                 try:
-                    _begin(ray, place / RAYS_FOLDER, labs, processes)
+                    _begin(ray, folder / RAYS_FOLDER, labs, processes)
                     watch.knows(reaper.raylet_of(os.getpid()))
                     yield ray
                 finally:
@@ -101,18 +101,18 @@ def session(address: str | None, labs: int, processes: int) -> Iterator[Any]:
 def _on_one_machine() -> Iterator[None]:
     """Makes the Ray that this process starts listen on the loopback address alone, also if Ray was imported before."""
     constants: Any = importlib.import_module("ray._private.ray_constants")
-    kept, named = constants.ENABLE_RAY_CLUSTER, os.environ.get(SEVERAL_MACHINES)
+    was_enabled, named = constants.ENABLE_RAY_CLUSTER, os.environ.get(SEVERAL_MACHINES)
     constants.ENABLE_RAY_CLUSTER, os.environ[SEVERAL_MACHINES] = False, "0"  # for this process, and for Ray's
     try:
         yield
     finally:
-        constants.ENABLE_RAY_CLUSTER = kept
+        constants.ENABLE_RAY_CLUSTER = was_enabled
         os.environ.pop(SEVERAL_MACHINES)
         if named is not None:
             os.environ[SEVERAL_MACHINES] = named
 
 
-def _begin(ray: Any, place: Path, labs: int, processes: int) -> None:
+def _begin(ray: Any, folder: Path, labs: int, processes: int) -> None:
     try:
         with ray_cluster.hushed(), ray_cluster.own_sigterm(), contextlib.chdir(ray_cluster.NOWHERE):
             ray.init(
@@ -120,7 +120,7 @@ def _begin(ray: Any, place: Path, labs: int, processes: int) -> None:
                 resources={LAB: max(1, labs)},
                 include_dashboard=False,
                 object_store_memory=OBJECT_STORE_BYTES,
-                _temp_dir=str(place),
+                _temp_dir=str(folder),
                 logging_level="ERROR",
                 log_to_driver=False,
             )

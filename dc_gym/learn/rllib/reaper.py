@@ -95,12 +95,12 @@ def raylet_of(pid: int) -> int | None:
 
 def holders(folder: Path) -> list[int]:
     """Returns the ids of the processes that have a file below `folder` open."""
-    found = []
+    pids = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if any(_is_below(link, folder) for link in (process / "fd").iterdir()):
-                found.append(int(process.name))
-    return found
+                pids.append(int(process.name))
+    return pids
 
 
 def _is_below(link: Path, folder: Path) -> bool:

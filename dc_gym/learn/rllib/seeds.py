@@ -62,6 +62,6 @@ class EvaluationSeeds(gymnasium.Wrapper[Any, Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         if seed is not None:
             self._next = 0
-        own = self._seeds[self._next % len(self._seeds)]
+        episode_seed = self._seeds[self._next % len(self._seeds)]
         self._next += 1
-        return self.env.reset(seed=own, options=options)
+        return self.env.reset(seed=episode_seed, options=options)

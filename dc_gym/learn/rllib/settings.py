@@ -88,9 +88,9 @@ class TrainingSettings:
     def _require_agents(self) -> None:
         """Raises UsageError if settings for many agents are given for a central one, or settings of hosts for other agents."""
         for name in ("policies", "see", "reward"):
-            who = "hosts" if name == "see" else "many agents"
+            agent_kind = "hosts" if name == "see" else "many agents"
             if (self.agents == CENTRAL or (name == "see" and self.agents != HOSTS)) and getattr(self, name) != CHOICES[name][0]:
-                raise UsageError(f"run.{name} = {getattr(self, name)!r} is for {who}; give --agents hosts, too")
+                raise UsageError(f"run.{name} = {getattr(self, name)!r} is for {agent_kind}; give --agents hosts, too")
 
     def held_out(self) -> tuple[int, ...]:
         """Returns the seeds of the evaluation's episodes."""
@@ -141,7 +141,7 @@ def read(path: Path | None, algorithm: str, options: Mapping[str, Any]) -> Confi
     run = data.pop("run", {})
     _known(f"{path}: [run]", run, [field.name for field in fields(TrainingSettings)])
     settings = TrainingSettings(**run | {name: value for name, value in options.items() if value is not None})
-    sections = {name: dict(each) for name, each in presets.find(settings.preset, algorithm).items()}
+    sections = {name: dict(section) for name, section in presets.find(settings.preset, algorithm).items()}
     for name, table in data.items():
         sections[name] = sections.get(name, {}) | table
     return Configuration(settings, sections, code)
@@ -164,9 +164,9 @@ def _read_toml(path: Path) -> dict[str, Any]:
     return data
 
 
-def _known(where: str, given: Iterable[str], names: Iterable[str]) -> None:
+def _known(where: str, keys: Iterable[str], names: Iterable[str]) -> None:
     names = list(names)
-    for name in given:
+    for name in keys:
         if name not in names:
             raise UsageError(f"{where} {name} is unknown; {hint(name, names)}")
 
@@ -175,7 +175,7 @@ def _check_arguments(config: Any, method: str, arguments: Mapping[str, Any]) -> 
     """Raises a one-line UsageError for a key that no class of the config takes. Python's own error would name the method, not the
     table."""
     names: list[str] = []
-    for each in type(config).__mro__:
-        if method in vars(each):
-            names += inspect.signature(vars(each)[method]).parameters
+    for cls in type(config).__mro__:
+        if method in vars(cls):
+            names += inspect.signature(vars(cls)[method]).parameters
     _known(f"[{method}]", arguments, dict.fromkeys(name for name in names if name not in ("self", "kwargs")))

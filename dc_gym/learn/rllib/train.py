@@ -106,41 +106,47 @@ def run(request: TrainingRequest, progress: Progress, register: Any) -> Path:
 
     resolved = algorithms.resolve(request.algorithm)
     configuration = settings.read(request.config, resolved.name, request.options)
-    told = configuration.settings
+    training_settings = configuration.settings
     if request.spec.ground == "host":
-        told = _on_host(request, told, progress)
-    tasks = {"train": register(request.spec, told)}
-    tasks |= {name: register(spec, told) for name, spec in request.evaluated.items()}
+        training_settings = _on_host(request, training_settings, progress)
+    tasks = {"train": register(request.spec, training_settings)}
+    tasks |= {name: register(spec, training_settings) for name, spec in request.evaluated.items()}
     environment.check_actions(resolved, tasks["train"].action_space)
     _require_same_spaces(tasks)
-    if request.address and not told.runners:
+    if request.address and not training_settings.runners:
         raise UsageError("--address: labs run in runners on the cluster; give --runners N")
     about = manifest.make(resolved, configuration, request.spec, request.evaluated, tasks["train"])
     with ExitStack() as stack:
         _open(request, about, stack)
-        labs = told.runners * told.labs + (len(tasks) if told.runners and told.evaluate_episodes else 0)
+        labs = training_settings.runners * training_settings.labs + (
+            len(tasks) if training_settings.runners and training_settings.evaluate_episodes else 0
+        )
         labs = labs if tasks["train"].uses_labs else 0
-        with _telling_how_to_go_on(request, told, progress):  # reported before Ray shuts down, which takes seconds
+        with _telling_how_to_go_on(request, training_settings, progress):  # reported before Ray shuts down, which takes seconds
             progress.phase("Ray")
-            ray = stack.enter_context(ray_session.session(request.address, labs, told.runners + len(tasks) + 2))
+            ray = stack.enter_context(ray_session.session(request.address, labs, training_settings.runners + len(tasks) + 2))
             # Ray ends a runner with all its child processes, including the janitors of its labs. This process cleans up.
-            place = None if request.address else stack.enter_context(scratch(request.out, "dcgym-env-"))
+            lab_folder = None if request.address else stack.enter_context(scratch(request.out, "dcgym-env-"))
             rays = stack.enter_context(scratch(request.out, "dcgym-ray-", mode=0o700)) / "r"  # RLlib makes it anybody's
-            training = stack.enter_context(_building(request, resolved, configuration, tasks["train"], place, rays))
-            return _Loop(request, told, training, tasks, ray, about, progress, stack).run()
+            training = stack.enter_context(_building(request, resolved, configuration, tasks["train"], lab_folder, rays))
+            return _Loop(request, training_settings, training, tasks, ray, about, progress, stack).run()
 
 
-def _on_host(request: TrainingRequest, told: Any, progress: Progress) -> Any:
+def _on_host(request: TrainingRequest, settings: Any, progress: Progress) -> Any:
     """Returns the settings without those that a single network in real time cannot have. Raises UsageError if the user gave one
     of these."""
-    if told.labs != 1 or told.runners > 1:
-        many = f"{told.labs} networks in each of {told.runners} runners" if told.runners > 1 else f"{told.labs} networks"
+    if settings.labs != 1 or settings.runners > 1:
+        many = (
+            f"{settings.labs} networks in each of {settings.runners} runners"
+            if settings.runners > 1
+            else f"{settings.labs} networks"
+        )
         raise UsageError(f'ground "host": {many} would share the machine in real time; give --labs 1, and at most --runners 1')
-    if request.evaluated or told.evaluate_every:
+    if request.evaluated or settings.evaluate_every:
         raise UsageError('ground "host": an evaluation needs a second network; give it up, and run the policy afterwards')
-    if told.evaluate_episodes:
+    if settings.evaluate_episodes:
         progress.note("no evaluation: it would need a second network in real time; dcgym run --set controller=policy.npz is one")
-    return replace(told, evaluate_episodes=0)
+    return replace(settings, evaluate_episodes=0)
 
 
 class _Loop:
@@ -149,7 +155,7 @@ class _Loop:
     def __init__(
         self,
         request: TrainingRequest,
-        told: Any,
+        settings: Any,
         algorithm: Any,
         tasks: Mapping[str, Any],
         ray: Any,
@@ -159,7 +165,7 @@ class _Loop:
     ) -> None:
         from dc_gym.learn.rllib import evaluation, logs
 
-        self._out, self._told, self._algorithm = request.out, told, algorithm
+        self._out, self._told, self._algorithm = request.out, settings, algorithm
         self._tasks, self._about, self._progress = tasks, about, progress
         self._iteration, self._steps = int(algorithm.iteration), _steps_so_far(algorithm)
         self._first_steps, self._begun_s = self._steps, time.monotonic()
@@ -174,9 +180,9 @@ class _Loop:
         self._events = logs.TensorBoardEvents(request.out / "events", self._steps)
         stack.callback(self._events.close)
         self._evaluators: Any = None
-        if told.evaluate_episodes:
+        if settings.evaluate_episodes:
             examine = tasks["train"].evaluation or evaluation.Evaluation
-            self._evaluators = examine(ray, algorithm.config, dict(tasks), told.held_out())
+            self._evaluators = examine(ray, algorithm.config, dict(tasks), settings.held_out())
             stack.callback(self._evaluators.close)
 
     def run(self) -> Path:
@@ -243,18 +249,22 @@ class _Loop:
             return
         self._progress.phase("evaluation")
         episodes = self._evaluators.run(self._algorithm)
-        place = {"iteration": self._iteration, "steps": self._steps}
+        counters = {"iteration": self._iteration, "steps": self._steps}
         self._evaluations.append(
             *(
-                place | {"spec": each.spec, "seed": each.seed, "return": each.reward, "episode_steps": each.steps} | each.totals
-                for each in episodes
+                counters
+                | {"spec": episode.spec, "seed": episode.seed, "return": episode.reward, "episode_steps": episode.steps}
+                | episode.totals
+                for episode in episodes
             )
         )
         for name in self._tasks:
-            own = [each.reward for each in episodes if each.spec == name]
-            mean = sum(own) / len(own)
+            returns = [episode.reward for episode in episodes if episode.spec == name]
+            mean = sum(returns) / len(returns)
             self._events.write("evaluation", {f"{name}_return_mean": mean}, self._steps)
-            self._progress.note(f"evaluation after {self._steps:,} steps, {name}: return {number(mean)} over {len(own)} episodes")
+            self._progress.note(
+                f"evaluation after {self._steps:,} steps, {name}: return {number(mean)} over {len(returns)} episodes"
+            )
 
     def _export(self) -> Path:
         """Exports the policy and returns its path, or the path of the last checkpoint."""
@@ -295,13 +305,13 @@ def _open(request: TrainingRequest, about: dict[str, Any], stack: ExitStack) -> 
 
 
 @contextmanager
-def _telling_how_to_go_on(request: TrainingRequest, told: Any, progress: Progress) -> Iterator[None]:
+def _telling_how_to_go_on(request: TrainingRequest, settings: Any, progress: Progress) -> Iterator[None]:
     """Reports from where --resume continues and, after Ctrl-C, the command that resumes."""
-    done, place = _last(request.out)
-    if request.resume and done:
-        progress.note(resume.goes_on(done, place))
+    reached, folder = _last(request.out)
+    if request.resume and reached:
+        progress.note(resume.goes_on(reached, folder))
     elif request.resume:
-        progress.announce(resume.begins(place, f"every {told.checkpoint_every} iterations (run.checkpoint_every)"))
+        progress.announce(resume.begins(folder, f"every {settings.checkpoint_every} iterations (run.checkpoint_every)"))
     try:
         yield
     except KeyboardInterrupt:
@@ -311,20 +321,20 @@ def _telling_how_to_go_on(request: TrainingRequest, told: Any, progress: Progres
 
 def _last(out: Path) -> tuple[str | None, Path]:
     """Returns the last checkpoint in words and its folder, or None and the folder for checkpoints."""
-    found = checkpoints.find(out)
-    return (checkpoints.describe(found[-1]), found[-1]) if found else (None, out / checkpoints.FOLDER)
+    paths = checkpoints.find(out)
+    return (checkpoints.describe(paths[-1]), paths[-1]) if paths else (None, out / checkpoints.FOLDER)
 
 
 @contextmanager
 def _building(
-    request: TrainingRequest, resolved: Any, configuration: Any, task: Any, place: Path | None, rays: Path
+    request: TrainingRequest, resolved: Any, configuration: Any, task: Any, lab_folder: Path | None, rays: Path
 ) -> Iterator[Any]:
     """Yields RLlib's Algorithm, restored if asked for, and stops it at the end. RLlib's errors become one line. Labs have their
-    folders in `place`, RLlib its own in `rays`, which every user may then write to."""
+    folders in `lab_folder`, RLlib its own in `rays`, which every user may then write to."""
     from ray.tune.trainable import trainable
 
     checkpoint = next(reversed(checkpoints.find(request.out)), None)  # none yet: the training starts from the beginning
-    config = configure(resolved, configuration, task, checkpoints.iteration_of(checkpoint) if checkpoint else 0, place)
+    config = configure(resolved, configuration, task, checkpoints.iteration_of(checkpoint) if checkpoint else 0, lab_folder)
     algorithm = None
     try:
         try:
@@ -341,17 +351,17 @@ def _building(
             algorithm.restore_from_path(str(checkpoint.resolve()))
         yield algorithm
     except Exception as error:
-        own = user_errors.in_words(error)
-        if own is None or own is error:
+        user_error = user_errors.in_words(error)
+        if user_error is None or user_error is error:
             raise
-        raise type(own)(str(own)) from error
+        raise type(user_error)(str(user_error)) from error
     finally:
         if algorithm is not None:
             algorithm.stop()
 
 
-def configure(resolved: Any, configuration: Any, task: Any, iteration: int = 0, place: Path | None = None) -> Any:
-    """Returns an AlgorithmConfig for a task, with labs below `place`. A resumed training gets other episodes than before."""
+def configure(resolved: Any, configuration: Any, task: Any, iteration: int = 0, lab_folder: Path | None = None) -> Any:
+    """Returns an AlgorithmConfig for a task, with labs below `lab_folder`. A resumed training gets other episodes than before."""
     import gymnasium
 
     from dc_gym.learn.rllib import agents
@@ -359,36 +369,36 @@ def configure(resolved: Any, configuration: Any, task: Any, iteration: int = 0, 
     from dc_gym.learn.rllib.environment import FOLDER, STREAM
     from dc_gym.nets.agent_kinds import CENTRAL
 
-    told = configuration.settings
+    settings = configuration.settings
     env_config: dict[str, Any] = {
-        "levels": told.levels,
-        FOLDER: place and str(place),
-        STREAM: (told.seed, iteration),
+        "levels": settings.levels,
+        FOLDER: lab_folder and str(lab_folder),
+        STREAM: (settings.seed, iteration),
         **task.config,
     }
     config = resolved.config()
     config.api_stack(enable_rl_module_and_learner=True, enable_env_runner_and_connector_v2=True)
     config.environment(task.name, env_config=env_config, disable_env_checking=True)
     config.env_runners(
-        num_env_runners=told.runners,
-        num_envs_per_env_runner=told.labs,
+        num_env_runners=settings.runners,
+        num_envs_per_env_runner=settings.labs,
         gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT,
-        custom_resources_per_env_runner={ray_session.LAB: told.labs} if told.runners and task.uses_labs else {},
+        custom_resources_per_env_runner={ray_session.LAB: settings.labs} if settings.runners and task.uses_labs else {},
         sample_timeout_s=SAMPLE_TIMEOUT_S,
     )
     if task.env_runner:
         config.environment(observation_space=task.observation_space, action_space=task.action_space)
         config.env_runners(env_runner_cls=task.env_runner)
     if task.agents != CENTRAL:
-        agents.configure(config, told, task)
+        agents.configure(config, settings, task)
     config.learners(num_learners=0)
     config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=1000)
     config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
-    config.debugging(seed=told.seed + iteration, log_level="ERROR")
+    config.debugging(seed=settings.seed + iteration, log_level="ERROR")
     config = configuration.apply(config)
     resolved.require_built_by(config)
-    theirs = config.callbacks_class if isinstance(config.callbacks_class, list) else [config.callbacks_class]
-    config.callbacks([EpisodeTotalsLogger, EpisodeStarts, UserErrors, *theirs])
+    user_callbacks = config.callbacks_class if isinstance(config.callbacks_class, list) else [config.callbacks_class]
+    config.callbacks([EpisodeTotalsLogger, EpisodeStarts, UserErrors, *user_callbacks])
     return config if task.agents == CENTRAL else agents.replaying(config)
 
 
@@ -409,18 +419,18 @@ def _steps_so_far(algorithm: Any) -> int:
 
 def _require_same_spaces(tasks: Mapping[str, Any]) -> None:
     """Checks that the evaluated specs have the same observations and actions as the training."""
-    own = tasks["train"]
+    ref = tasks["train"]
     for name, task in tasks.items():
         for key in ("action", "floor"):
-            mine, theirs = own.settings.get(key), task.settings.get(key)
-            if mine != theirs:
-                words = f"{key} {mine!r}, and there it is {theirs!r}; give the same agent.{key}"
+            trained, evaluated = ref.settings.get(key), task.settings.get(key)
+            if trained != evaluated:
+                words = f"{key} {trained!r}, and there it is {evaluated!r}; give the same agent.{key}"
                 raise UsageError(f"--evaluate {name}: the policy acts with {words}")
-        if task.observation != own.observation or task.hosts != own.hosts:
-            what = f"{len(task.observation)} values and {len(task.hosts)} hosts, not {len(own.observation)} and {len(own.hosts)}"
-            if len(task.observation) == len(own.observation):
-                what = "other ports or hosts of the same number"
-            raise UsageError(f"--evaluate {name}: the policy would meet {what}; give a spec on the same network and [agent]")
+        if task.observation != ref.observation or task.hosts != ref.hosts:
+            diff = f"{len(task.observation)} values and {len(task.hosts)} hosts, not {len(ref.observation)} and {len(ref.hosts)}"
+            if len(task.observation) == len(ref.observation):
+                diff = "other ports or hosts of the same number"
+            raise UsageError(f"--evaluate {name}: the policy would meet {diff}; give a spec on the same network and [agent]")
 
 
 def _first_line(error: Exception) -> str:

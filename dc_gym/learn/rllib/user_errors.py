@@ -21,15 +21,15 @@ KEY = "dcgym-mistake-"
 
 def in_words(error: BaseException | None) -> TestbedError | None:
     """Returns the one-line error of an exception or of one of its causes; None if it is not of a known kind."""
-    for each in usercode.chain(error):
-        cause = getattr(each, "cause", None)  # a RayTaskError is also an instance of its cause's class
-        for own in (cause, each):
-            if isinstance(own, TestbedError):
-                return own
-        elsewhere = type(each).__module__.startswith("ray.")
-        told = usercode.in_words_of(str(each)) if elsewhere else usercode.in_words(each)
-        if told is not None:
-            return told
+    for exception in usercode.chain(error):
+        cause = getattr(exception, "cause", None)  # a RayTaskError is also an instance of its cause's class
+        for candidate in (cause, exception):
+            if isinstance(candidate, TestbedError):
+                return candidate
+        elsewhere = type(exception).__module__.startswith("ray.")
+        user_error = usercode.in_words_of(str(exception)) if elsewhere else usercode.in_words(exception)
+        if user_error is not None:
+            return user_error
     return None
 
 
@@ -38,17 +38,17 @@ class _Report(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        told = in_words(error)
-        if isinstance(told, SpecError):
+        user_error = in_words(error)
+        if isinstance(user_error, SpecError):
             from ray.experimental import internal_kv
 
-            internal_kv._internal_kv_put(_key(), str(told).encode())
+            internal_kv._internal_kv_put(_key(), str(user_error).encode())
 
 
 def report() -> None:
     """Makes this runner report its exceptions to the training if a user's file is at fault."""
     logger = logging.getLogger(LOGGER)
-    if not any(isinstance(each, _Report) for each in logger.handlers):
+    if not any(isinstance(handler, _Report) for handler in logger.handlers):
         logger.addHandler(_Report(logging.ERROR))
 
 
@@ -56,10 +56,10 @@ def check() -> None:
     """Raises SpecError if a runner has reported one. A restarted runner would only raise it again."""
     from ray.experimental import internal_kv
 
-    told: Any = internal_kv._internal_kv_get(_key()) if internal_kv._internal_kv_initialized() else None
-    if told:
+    message: Any = internal_kv._internal_kv_get(_key()) if internal_kv._internal_kv_initialized() else None
+    if message:
         internal_kv._internal_kv_del(_key())
-        raise SpecError(told.decode())
+        raise SpecError(message.decode())
 
 
 def _key() -> bytes:

@@ -104,8 +104,8 @@ class AccAgent:
     def _best(self, states: npt.NDArray[np.floating]) -> Actions:
         if self._integer is not None:
             return self._integer.best(states)
-        found: Actions = self._learner.net(states).argmax(axis=1)
-        return found
+        actions: Actions = self._learner.net(states).argmax(axis=1)
+        return actions
 
     def _share_at_random(self) -> float:
         keys = self._keys
@@ -125,13 +125,13 @@ class AccAgent:
         """Returns how many inferences were made and saved, and the learner's counts."""
         if self._keys.constant is not None:
             return {}
-        found: dict[str, Any] = {"inferences": np.int64(self._inferences), "skipped": np.int64(self._skipped)}
+        state: dict[str, Any] = {"inferences": np.int64(self._inferences), "skipped": np.int64(self._skipped)}
         if self._exchange is None:
-            return found
+            return state
         template = self._template
-        found |= {"actions": template.table, "interval_ns": np.int64(template.interval_ns), "explored": np.int64(self._explored)}
-        found |= {"history": np.int64(template.history), "levels": np.bool_(template.queue == "levels")}
-        return found | self._learner.arrays() | self._exchange.local.arrays("replay_")
+        state |= {"actions": template.table, "interval_ns": np.int64(template.interval_ns), "explored": np.int64(self._explored)}
+        state |= {"history": np.int64(template.history), "levels": np.bool_(template.queue == "levels")}
+        return state | self._learner.arrays() | self._exchange.local.arrays("replay_")
 
 
 class _Exchange:
@@ -176,20 +176,20 @@ def _learned(
 ) -> tuple[DoubleDqn, int]:
     """Returns the state of the agent of the same name after another run."""
     prefix = "" if context.agents == CENTRAL else f"{context.name}."
-    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    if "W0" not in own:
-        found = sorted({name.rpartition(".")[0] or "a central agent" for name in arrays if name.endswith("W0")})
-        has = f"it has {', '.join(found)}" if found else "nobody has learned in it"
+    agent_arrays = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    if "W0" not in agent_arrays:
+        names = sorted({name.rpartition(".")[0] or "a central agent" for name in arrays if name.endswith("W0")})
+        has = f"it has {', '.join(names)}" if names else "nobody has learned in it"
         raise AgentError(f"{path}: has no agent {context.name}: {has}; {GUIDE} on this network")
     try:
-        actions = tuple((int(kmin), int(kmax), int(pmax)) for kmin, kmax, pmax in own["actions"])
-        queue = "levels" if own["levels"] else "linear"
-        was = Template(path.name, int(own["interval_ns"]), int(own["history"]), actions, queue)
+        actions = tuple((int(kmin), int(kmax), int(pmax)) for kmin, kmax, pmax in agent_arrays["actions"])
+        queue = "levels" if agent_arrays["levels"] else "linear"
+        was = Template(path.name, int(agent_arrays["interval_ns"]), int(agent_arrays["history"]), actions, queue)
         _check_same(path, was, template)
-        learner = DoubleDqn.of_arrays(own, keys.dqn)
+        learner = DoubleDqn.of_arrays(agent_arrays, keys.dqn)
         if why := misfit(learner.net, template):
             raise AgentError(why)
-        return learner, int(own["explored"])
+        return learner, int(agent_arrays["explored"])
     except (KeyError, TypeError, ValueError) as error:
         raise AgentError(f"{path}: agent {context.name}: {error} is missing or wrong; {GUIDE}") from None
 

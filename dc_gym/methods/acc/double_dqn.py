@@ -53,12 +53,12 @@ class DoubleDqn:
         """Makes one update and returns the batch's mean absolute error."""
         rows = np.arange(len(batch))
         best = self.net(batch.nexts).argmax(axis=1)
-        wanted = batch.rewards + self.settings.discount * self.target(batch.nexts)[rows, best]
-        given = self.net.layers(batch.states)
-        error = given[-1][batch.actions, rows] - wanted
-        pull = np.zeros_like(given[-1])
+        targets = batch.rewards + self.settings.discount * self.target(batch.nexts)[rows, best]
+        outputs = self.net.layers(batch.states)
+        error = outputs[-1][batch.actions, rows] - targets
+        pull = np.zeros_like(outputs[-1])
         pull[batch.actions, rows] = np.clip(error, -MOST_ERROR, MOST_ERROR) / len(batch)
-        moved = self.adam.step(self.net.parameters, self.net.gradient(given, pull), self.settings.learning_rate)
+        moved = self.adam.step(self.net.parameters, self.net.gradient(outputs, pull), self.settings.learning_rate)
         self.net = QNetwork.of_parameters(moved)
         self.updates += 1
         if self.updates % self.settings.target_every == 0:
@@ -68,26 +68,26 @@ class DoubleDqn:
     def arrays(self) -> dict[str, Any]:
         """Returns everything that it goes on from, as arrays by name."""
         adam = self.adam
-        found: dict[str, Any] = self.net.arrays() | self.target.arrays("target_")
+        arrays: dict[str, Any] = self.net.arrays() | self.target.arrays("target_")
         for name, moments in (("mean", adam.mean), ("square", adam.square)):
-            found |= {f"{name}{number}": each for number, each in enumerate(moments)}
-        return found | {"left": np.array(adam.left), "updates": np.int64(self.updates)}
+            arrays |= {f"{name}{number}": moment for number, moment in enumerate(moments)}
+        return arrays | {"left": np.array(adam.left), "updates": np.int64(self.updates)}
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Any], settings: DqnSettings) -> DoubleDqn:
         """Returns a learner that goes on from `arrays`. Raises KeyError or AgentError if they do not belong to a learner."""
-        made = cls(QNetwork.of_arrays(arrays), settings)
-        made.target = QNetwork.of_arrays(arrays, "target_")
-        count = len(made.net.parameters)
-        made.adam.mean = _like(made.net.parameters, [arrays[f"mean{number}"] for number in range(count)])
-        made.adam.square = _like(made.net.parameters, [arrays[f"square{number}"] for number in range(count)])
-        made.adam.left, made.updates = [float(each) for each in arrays["left"]], int(arrays["updates"])
-        if made.target.sizes != made.net.sizes:
-            raise AgentError(f"its target has layers {made.target.sizes}, and its net {made.net.sizes}")
-        return made
+        learner = cls(QNetwork.of_arrays(arrays), settings)
+        learner.target = QNetwork.of_arrays(arrays, "target_")
+        count = len(learner.net.parameters)
+        learner.adam.mean = _like(learner.net.parameters, [arrays[f"mean{number}"] for number in range(count)])
+        learner.adam.square = _like(learner.net.parameters, [arrays[f"square{number}"] for number in range(count)])
+        learner.adam.left, learner.updates = [float(share) for share in arrays["left"]], int(arrays["updates"])
+        if learner.target.sizes != learner.net.sizes:
+            raise AgentError(f"its target has layers {learner.target.sizes}, and its net {learner.net.sizes}")
+        return learner
 
 
 def _like(parameters: Sequence[Any], moments: Sequence[Any]) -> list[Any]:
-    if [each.shape for each in parameters] != [each.shape for each in moments]:
+    if [parameter.shape for parameter in parameters] != [moment.shape for moment in moments]:
         raise AgentError("its moments do not have the shapes of its weights")
     return list(moments)

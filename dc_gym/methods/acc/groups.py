@@ -26,8 +26,8 @@ def groups_of(scene: Scene, ports: Sequence[int], rule: str) -> Rows:
     if rule != BY_DIRECTION:
         return np.arange(len(ports))
     heights = node_heights(scene)
-    found = [DOWN if _peer_height(scene, heights, port) < heights[scene.nodes[port]] else UP for port in ports]
-    _, numbers = np.unique(np.array(found, np.intp), return_inverse=True)
+    directions = [DOWN if _peer_height(scene, heights, port) < heights[scene.nodes[port]] else UP for port in ports]
+    _, numbers = np.unique(np.array(directions, np.intp), return_inverse=True)
     return numbers.astype(np.intp)
 
 
@@ -35,8 +35,8 @@ def node_heights(scene: Scene) -> dict[str, int]:
     """Returns how many links each node is away from its nearest host."""
     heights = dict.fromkeys(scene.all_hosts, 0)
     links = [(node, scene.nodes[int(scene.peer_row[port])]) for port, node in enumerate(scene.nodes)]
-    while found := {node: heights[peer] + 1 for node, peer in links if node not in heights and peer in heights}:
-        heights |= found
+    while next_heights := {node: heights[peer] + 1 for node, peer in links if node not in heights and peer in heights}:
+        heights |= next_heights
     return heights
 
 

@@ -46,15 +46,15 @@ class AccPolicy(PolicyFile):
     def to_payload(self) -> Payload:
         template = self.template
         entries = {"template": template.name, "interval_ns": template.interval_ns, "history": template.history}
-        entries |= {"queue": template.queue, "actions": [list(each) for each in template.actions]}
+        entries |= {"queue": template.queue, "actions": [list(action) for action in template.actions]}
         return Payload(entries, self.net.arrays())
 
     @classmethod
     def from_payload(cls, kind: str, payload: Payload, provenance: Mapping[str, Any]) -> AccPolicy:
         entries = payload.entries
-        for name, wanted in ENTRIES.items():
-            if type(entries.get(name)) is not wanted:
-                raise AgentError(f"{name!r} of its manifest is no {wanted.__name__}; {GUIDE}")
+        for name, entry_type in ENTRIES.items():
+            if type(entries.get(name)) is not entry_type:
+                raise AgentError(f"{name!r} of its manifest is no {entry_type.__name__}; {GUIDE}")
         try:
             actions = tuple((int(kmin), int(kmax), int(pmax)) for kmin, kmax, pmax in entries["actions"])
         except (TypeError, ValueError):

@@ -57,8 +57,8 @@ class IntegerQNetwork:
 
     def best(self, states: npt.NDArray[np.floating]) -> Integers:
         """Returns the action of the largest value for each row; the first one of equals."""
-        found: Integers = self.values(states).argmax(axis=1)
-        return found
+        actions: Integers = self.values(states).argmax(axis=1)
+        return actions
 
     def _shapes(self) -> list[tuple[int, int]]:
         return list(zip(self.sizes[1:], self.sizes[:-1], strict=True))

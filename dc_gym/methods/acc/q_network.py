@@ -34,7 +34,7 @@ class QNetwork:
             if weight.ndim != 2 or weight.shape[1] != inputs or bias.shape != weight.shape[:1]:
                 raise AgentError(f"layer {number} has the shapes {weight.shape} and {bias.shape}, and {inputs} values go in")
             inputs = weight.shape[0]
-        if not all(np.isfinite(each).all() for each in self.parameters):
+        if not all(np.isfinite(parameter).all() for parameter in self.parameters):
             raise AgentError("a weight is not finite; has the training diverged?")
 
     @classmethod
@@ -71,31 +71,31 @@ class QNetwork:
 
     def layers(self, states: Floats) -> list[Floats]:
         """Returns the inputs, then the outputs of each layer, as [units, rows]."""
-        found = [np.ascontiguousarray(states.T)]
+        outputs = [np.ascontiguousarray(states.T)]
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            total = product(weight, found[-1]) + bias[:, None]
-            found.append(np.maximum(total, 0.0) if number < len(self.weights) - 1 else total)
-        return found
+            total = product(weight, outputs[-1]) + bias[:, None]
+            outputs.append(np.maximum(total, 0.0) if number < len(self.weights) - 1 else total)
+        return outputs
 
-    def gradient(self, given: Sequence[Floats], pull: Floats) -> list[Floats]:
+    def gradient(self, outputs: Sequence[Floats], pull: Floats) -> list[Floats]:
         """Returns the gradient of sum(pull * values), by weights and then biases.
 
-        `given` is the result of `layers`; `pull` is [actions, rows].
+        `outputs` is the result of `layers`; `pull` is [actions, rows].
         """
         of_weights: list[Floats] = []
         of_biases: list[Floats] = []
         back = pull
         for number in reversed(range(len(self.weights))):
-            of_weights.insert(0, outer(back, given[number]))
+            of_weights.insert(0, outer(back, outputs[number]))
             of_biases.insert(0, back.sum(axis=1))
             if number:
-                back = np.where(given[number] > 0, product(np.ascontiguousarray(self.weights[number].T), back), 0.0)
+                back = np.where(outputs[number] > 0, product(np.ascontiguousarray(self.weights[number].T), back), 0.0)
         return of_weights + of_biases
 
     def arrays(self, prefix: str = "") -> dict[str, Floats]:
         """Returns the parameters by name: W0, b0, W1, ..."""
         layers = enumerate(zip(self.weights, self.biases, strict=True))
-        return {f"{prefix}{letter}{number}": each for number, pair in layers for letter, each in zip("Wb", pair, strict=True)}
+        return {f"{prefix}{letter}{number}": array for number, pair in layers for letter, array in zip("Wb", pair, strict=True)}
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], prefix: str = "") -> QNetwork:

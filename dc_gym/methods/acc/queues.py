@@ -67,8 +67,8 @@ class AccQueues:
         groups: str = BY_QUEUE,
     ) -> None:
         """`scene`: the agent's. `idle`: one of keys.IDLE. `groups`: one of keys.GROUPS."""
-        if [each.actuator.name for each in scene.actuated] != [MARKING]:
-            named = ", ".join(each.actuator.name for each in scene.actuated)
+        if [rows.actuator.name for rows in scene.actuated] != [MARKING]:
+            named = ", ".join(rows.actuator.name for rows in scene.actuated)
             raise AgentError(f'controller.policy: acc sets marking, and agent.actuators is {named}; give "marking"')
         (actuated,) = scene.actuated
         ports = np.array([scene.port_of(row) for row in actuated.rows.tolist()], np.intp)
@@ -102,13 +102,13 @@ class AccQueues:
 
     def values(self, actions: Actions) -> Floats:
         """Returns the values for the actions of each group, [values], within the bounds of each queue."""
-        found: Floats = self._values[np.arange(len(self.names)), actions[self._group]].reshape(-1)
-        return found
+        values: Floats = self._values[np.arange(len(self.names)), actions[self._group]].reshape(-1)
+        return values
 
     def _sum(self, values: Floats) -> Floats:
         """Returns the sum over the queues of each group, [groups]."""
-        found: Floats = np.bincount(self._group, values, len(self)).astype(np.float64)
-        return found
+        sums: Floats = np.bincount(self._group, values, len(self)).astype(np.float64)
+        return sums
 
     def observe(self, frame: Frame) -> Slot:
         """Returns the slot that ends with a frame. Before the first decision all queues have the action nearest to the spec's

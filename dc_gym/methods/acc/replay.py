@@ -50,10 +50,10 @@ class Replay:
 
     def add(self, new: Transitions) -> None:
         """Adds transitions, in order."""
-        kept = min(len(new), self.capacity)
-        places = (self.added + np.arange(len(new) - kept, len(new))) % self.capacity
-        for each in fields(Transitions):
-            getattr(self._held, each.name)[places] = getattr(new, each.name)[len(new) - kept :]
+        count = min(len(new), self.capacity)
+        places = (self.added + np.arange(len(new) - count, len(new))) % self.capacity
+        for column in fields(Transitions):
+            getattr(self._held, column.name)[places] = getattr(new, column.name)[len(new) - count :]
         self.added += len(new)
 
     def since(self, added: int) -> Transitions:
@@ -74,14 +74,14 @@ class Replay:
     def arrays(self, prefix: str) -> dict[str, Any]:
         """Returns everything in it as arrays by name."""
         held = self.since(0)
-        return {f"{prefix}{each.name}": getattr(held, each.name) for each in fields(Transitions)}
+        return {f"{prefix}{column.name}": getattr(held, column.name) for column in fields(Transitions)}
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Any], prefix: str, capacity: int) -> Self:
         """Returns a replay with the transitions that `arrays` gave."""
-        found = Transitions(*(np.asarray(arrays[f"{prefix}{each.name}"]) for each in fields(Transitions)))
-        if found.states.ndim != 2 or found.states.shape != found.nexts.shape or len(found.states) != len(found):
-            raise AgentError(f"its replay has the shapes {found.states.shape} and {found.nexts.shape}")
-        made = cls(capacity, found.states.shape[1])
-        made.add(found)
-        return made
+        batch = Transitions(*(np.asarray(arrays[f"{prefix}{column.name}"]) for column in fields(Transitions)))
+        if batch.states.ndim != 2 or batch.states.shape != batch.nexts.shape or len(batch.states) != len(batch):
+            raise AgentError(f"its replay has the shapes {batch.states.shape} and {batch.nexts.shape}")
+        replay = cls(capacity, batch.states.shape[1])
+        replay.add(batch)
+        return replay

@@ -14,5 +14,5 @@ def design_2(frame: Frame, scene: Scene) -> float:
     rows = scene.switch_rows
     used = (frame.change("tx_bytes") / measures.carried_bytes(frame, scene))[rows]
     worth = step_worth(frame.change("queue_byte_ns")[rows] / max(1, frame.elapsed_ns))
-    each = (0.7 * used + 0.3 * worth)[used > 0]
-    return float(each.mean()) if len(each) else 0.0
+    port_rewards = (0.7 * used + 0.3 * worth)[used > 0]
+    return float(port_rewards.mean()) if len(port_rewards) else 0.0

@@ -102,9 +102,9 @@ class Template:
 
     def nearest(self, kmin_bytes: float, kmax_bytes: float, pmax_ppm: float) -> int:
         """Returns the number of the action nearest to a marking: thresholds count in levels, Pmax as a share."""
-        own = self.table.astype(np.float64)
-        far = np.abs(level(own[:, 0]) - level(np.array([kmin_bytes], np.float64)))
-        far += np.abs(level(own[:, 1]) - level(np.array([kmax_bytes], np.float64))) + np.abs(own[:, 2] - pmax_ppm) / PPM
+        actions = self.table.astype(np.float64)
+        far = np.abs(level(actions[:, 0]) - level(np.array([kmin_bytes], np.float64)))
+        far += np.abs(level(actions[:, 1]) - level(np.array([kmax_bytes], np.float64))) + np.abs(actions[:, 2] - pmax_ppm) / PPM
         return int(far.argmin())
 
     def difference(self, other: Template) -> str:
@@ -117,9 +117,9 @@ class Template:
             return f"sees queues as {self.queue}, not {other.queue}"
         if len(self.actions) != len(other.actions):
             return f"has {len(self.actions)} actions, not {len(other.actions)}"
-        for number, (mine, theirs) in enumerate(zip(self.actions, other.actions, strict=True)):
-            if mine != theirs:
-                return f"has action {number} = {told(mine)}, not {told(theirs)}"
+        for number, (own_action, other_action) in enumerate(zip(self.actions, other.actions, strict=True)):
+            if own_action != other_action:
+                return f"has action {number} = {told(own_action)}, not {told(other_action)}"
         return ""
 
 
@@ -135,8 +135,8 @@ def level(queue_bytes: Floats) -> Floats:
     capped = np.minimum(queue_bytes, ends[-1])
     above = np.maximum(np.searchsorted(ends, capped), 1)
     low, high = ends[above - 1], ends[above]
-    found: Floats = (above - 1 + (capped - low) / (high - low)) / len(LEVEL_BYTES)
-    return found
+    levels: Floats = (above - 1 + (capped - low) / (high - low)) / len(LEVEL_BYTES)
+    return levels
 
 
 def step_worth(queue_bytes: Floats) -> Floats:
@@ -144,14 +144,14 @@ def step_worth(queue_bytes: Floats) -> Floats:
 
     Above E(9) the paper defines none. It is 0 here.
     """
-    found: Floats = 1.0 - np.searchsorted(np.array(LEVEL_BYTES, np.float64), queue_bytes) / len(LEVEL_BYTES)
-    return found
+    worths: Floats = 1.0 - np.searchsorted(np.array(LEVEL_BYTES, np.float64), queue_bytes) / len(LEVEL_BYTES)
+    return worths
 
 
 def linear_worth(queue_bytes: Floats) -> Floats:
     """Returns D(L), design 1 of the paper's appendix: it falls from 1 at an empty queue to 0 at E(9)."""
-    found: Floats = 1.0 - np.minimum(queue_bytes / LEVEL_BYTES[-1], 1.0)
-    return found
+    worths: Floats = 1.0 - np.minimum(queue_bytes / LEVEL_BYTES[-1], 1.0)
+    return worths
 
 
 WORTHS = {settings.STEP: step_worth, settings.LINEAR: linear_worth}
@@ -164,14 +164,14 @@ def _deployed() -> tuple[tuple[int, int, int], ...]:
     Kmin takes all ten levels. From each a step (Kmax = Kmin, 100 %) and a slope to four times Kmin with 20 %, which are the ratio
     and the probability of SECN2; the last level has the step alone. One more is the nearest to SECN1: 20 .. 160 kB, 1 %.
     """
-    found = []
+    actions = []
     for n, low in enumerate(LEVEL_BYTES):
-        found.append((low, low, PPM))
+        actions.append((low, low, PPM))
         if n < len(LEVEL_BYTES) - 1:
-            found.append((low, LEVEL_BYTES[min(n + 2, len(LEVEL_BYTES) - 1)], PPM // 5))
+            actions.append((low, LEVEL_BYTES[min(n + 2, len(LEVEL_BYTES) - 1)], PPM // 5))
         if n == 0:
-            found.append((low, LEVEL_BYTES[3], PPM // 100))
-    return tuple(found)
+            actions.append((low, LEVEL_BYTES[3], PPM // 100))
+    return tuple(actions)
 
 
 def _section_3() -> tuple[tuple[int, int, int], ...]:
@@ -187,13 +187,13 @@ SECTION_3 = Template(settings.SECTION_3, 60_000, 3, _section_3())
 TEMPLATES = {each.name: each for each in (DEPLOYED, SECTION_3)}
 
 
-def template_of(given: str | Path) -> Template:
+def template_of(source: str | Path) -> Template:
     """Returns the template of a name or a file."""
-    if isinstance(given, Path):
-        return read(given)
-    if given not in TEMPLATES:
-        raise AgentError("controller.template: " + unknown("template", given, [*TEMPLATES, "FILE.toml"]))
-    return TEMPLATES[given]
+    if isinstance(source, Path):
+        return read(source)
+    if source not in TEMPLATES:
+        raise AgentError("controller.template: " + unknown("template", source, [*TEMPLATES, "FILE.toml"]))
+    return TEMPLATES[source]
 
 
 def read(path: Path) -> Template:
@@ -212,7 +212,7 @@ def read(path: Path) -> Template:
         interval_ns, history = parse_time_ns(table["interval"], "interval"), table["history"]
         if type(history) is not int:
             raise AgentError(f"history {history!r} is no whole number; give one such as 5")
-        actions = tuple(_action(number, each) for number, each in enumerate(_list_of(table["actions"])))
+        actions = tuple(_action(number, entry) for number, entry in enumerate(_list_of(table["actions"])))
         return Template(path.name, interval_ns, history, actions, str(table.get("queue", LEVELS)))
     except TestbedError as error:
         raise AgentError(f"{path}: {error}") from None
@@ -224,9 +224,9 @@ def _list_of(actions: Any) -> list[Any]:
     return actions
 
 
-def _action(number: int, given: Any) -> tuple[int, int, int]:
-    if not isinstance(given, list) or len(given) != 3:
+def _action(number: int, entry: Any) -> tuple[int, int, int]:
+    if not isinstance(entry, list) or len(entry) != 3:
         raise AgentError(f'action {number} is not [Kmin, Kmax, Pmax]; write it like ["20kB", "80kB", "20%"]')
-    what = f"action {number}"
-    kmin_bytes, kmax_bytes = (parse_size_bytes(each, what) for each in given[:2])
-    return kmin_bytes, kmax_bytes, parse_share(given[2], PPM, what)
+    label = f"action {number}"
+    kmin_bytes, kmax_bytes = (parse_size_bytes(threshold, label) for threshold in entry[:2])
+    return kmin_bytes, kmax_bytes, parse_share(entry[2], PPM, label)

@@ -89,12 +89,12 @@ class FdccNet:
     """The count of observations that the training looked back on. A NIC's memory has no end (docs/fdcc.md)."""
 
     def __post_init__(self) -> None:
-        found = tuple(weight.shape for weight in self.weights)
-        if found and len(found[0]) == 2 and found[0][1] != len(OBSERVATIONS):
+        shapes = tuple(weight.shape for weight in self.weights)
+        if shapes and len(shapes[0]) == 2 and shapes[0][1] != len(OBSERVATIONS):
             names = ", ".join(OBSERVATIONS)
-            raise AgentError(f"its first layer has {found[0][1]} inputs; FDCC has {len(OBSERVATIONS)} observations: {names}")
-        if found != SHAPES:
-            raise AgentError(f"weights of the shapes {found}; a network of 8-16-LSTM16-1 has {SHAPES}, outputs first")
+            raise AgentError(f"its first layer has {shapes[0][1]} inputs; FDCC has {len(OBSERVATIONS)} observations: {names}")
+        if shapes != SHAPES:
+            raise AgentError(f"weights of the shapes {shapes}; a network of 8-16-LSTM16-1 has {SHAPES}, outputs first")
         if not all(np.isfinite(weight).all() and np.abs(weight).max() < MAX_WEIGHT for weight in self.weights):
             raise AgentError(f"a weight is not finite, or not within {MAX_WEIGHT:g}; train with smaller ones")
         if not isinstance(self.history, int) or not 1 <= self.history <= MAX_HISTORY:
@@ -119,8 +119,8 @@ class FdccNet:
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
         """Returns outputs o [flows] for inputs [flows, 8] (see `to_inputs`), and the memory [flows, 32] after them."""
-        given = self.steps(np.asarray(inputs, np.float64)[None], memory)
-        return given.output[0], given.cells.memory
+        forward_pass = self.steps(np.asarray(inputs, np.float64)[None], memory)
+        return forward_pass.output[0], forward_pass.cells.memory
 
     def steps(self, inputs: Floats, memory: Floats) -> Activations:
         """Evaluates the decisions [time, flows, 8] one after the other, starting from this memory [flows, 32]."""
@@ -162,14 +162,14 @@ def factor(output: npt.ArrayLike) -> Floats:
 
 def to_inputs(observations: npt.ArrayLike) -> Floats:
     """Returns the network's inputs [..., 8] for observations [..., 8] in the order of OBSERVATIONS."""
-    seen = np.clip(np.asarray(observations, np.float64), -MAX_OBSERVATION, MAX_OBSERVATION)
-    found = np.empty_like(seen)
-    found[..., LOGARITHMS] = np.log2(np.maximum(seen[..., LOGARITHMS], 0.0) + FLOOR) / LOG_SPAN
-    found[..., RATES] = np.clip(seen[..., RATES], 0.0, MAX_INPUT)
-    change = seen[..., CHANGES]
-    found[..., CHANGES] = np.sign(change) * (np.log2(np.abs(change) + CHANGE_FLOOR) + CHANGE_BITS) / CHANGE_BITS
-    found[..., -1] = np.clip(seen[..., -1], -1.0, 1.0)
-    return found
+    clipped = np.clip(np.asarray(observations, np.float64), -MAX_OBSERVATION, MAX_OBSERVATION)
+    inputs = np.empty_like(clipped)
+    inputs[..., LOGARITHMS] = np.log2(np.maximum(clipped[..., LOGARITHMS], 0.0) + FLOOR) / LOG_SPAN
+    inputs[..., RATES] = np.clip(clipped[..., RATES], 0.0, MAX_INPUT)
+    change = clipped[..., CHANGES]
+    inputs[..., CHANGES] = np.sign(change) * (np.log2(np.abs(change) + CHANGE_FLOOR) + CHANGE_BITS) / CHANGE_BITS
+    inputs[..., -1] = np.clip(clipped[..., -1], -1.0, 1.0)
+    return inputs
 
 
 def integer_inputs(observations: Integers) -> Integers:
@@ -178,16 +178,16 @@ def integer_inputs(observations: Integers) -> Integers:
     `observations` [..., 8] are Q20, except for the action, which is Q16.
     """
     most = int(MAX_OBSERVATION) * Q20
-    seen = np.clip(observations, -most, most)
-    found = np.empty_like(seen)
-    log = integer_log2(np.maximum(seen[..., LOGARITHMS], 0) + int(FLOOR * Q20)) - 20 * Q16
-    found[..., LOGARITHMS] = (log * (Q16 // 3) + Q16 // 2) >> 16
-    found[..., RATES] = np.clip(seen[..., RATES] >> 4, 0, int(MAX_INPUT) * Q16)
-    change = seen[..., CHANGES]
+    clipped = np.clip(observations, -most, most)
+    inputs = np.empty_like(clipped)
+    log = integer_log2(np.maximum(clipped[..., LOGARITHMS], 0) + int(FLOOR * Q20)) - 20 * Q16
+    inputs[..., LOGARITHMS] = (log * (Q16 // 3) + Q16 // 2) >> 16
+    inputs[..., RATES] = np.clip(clipped[..., RATES] >> 4, 0, int(MAX_INPUT) * Q16)
+    change = clipped[..., CHANGES]
     size = (integer_log2(np.abs(change) + int(CHANGE_FLOOR * Q20)) - (20 - CHANGE_BITS) * Q16) >> 2
-    found[..., CHANGES] = np.where(change < 0, -size, size)
-    found[..., -1] = np.clip(observations[..., -1], -Q16, Q16)
-    return found
+    inputs[..., CHANGES] = np.where(change < 0, -size, size)
+    inputs[..., -1] = np.clip(observations[..., -1], -Q16, Q16)
+    return inputs
 
 
 def integer_log2(values: Integers) -> Integers:

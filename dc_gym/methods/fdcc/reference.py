@@ -74,11 +74,11 @@ class Fdcc:
         needed_ns = (flow.base_rtt_ns if self._rtt_ns is None else self._rtt_ns) * self._p["period"] // 2**16
         return self._before is None or passed_ns >= needed_ns
 
-    def _acknowledged(self, event: NicEvent, told: Telemetry, flow: NicFlow) -> None:
+    def _acknowledged(self, event: NicEvent, telemetry: Telemetry, flow: NicFlow) -> None:
         passed_ns = since(self._heard_ns, event.now_ns)
-        if spans := spans_between(self._before, told, passed_ns):
+        if spans := spans_between(self._before, telemetry, passed_ns):
             self._decide(self._observed(spans, max(1, passed_ns), flow), flow)
-        self._heard_ns, self._before, self._acked = event.now_ns, told, 0
+        self._heard_ns, self._before, self._acked = event.now_ns, telemetry, 0
 
     def _observed(self, spans: Sequence[PortSpan], passed_ns: int, flow: NicFlow) -> list[float]:
         """Returns the observations in the order of fdcc.OBSERVATIONS."""
@@ -104,8 +104,8 @@ class Fdcc:
         if self._p["whole"]:
             bdp = _bdp_bytes(flow)
             self._window = self._limited(self._packets(flow) * flow.packet_bytes / bdp if bdp else LINE)
-            told = self._state[WINDOW_AT] / 2**26  # by the other side of a border between two packets
-            self._window = told if abs(told - self._window) * bdp <= 1.001 * flow.packet_bytes else self._window
+            window = self._state[WINDOW_AT] / 2**26  # by the other side of a border between two packets
+            self._window = window if abs(window - self._window) * bdp <= 1.001 * flow.packet_bytes else self._window
 
     def _followed(self, observed: Sequence[float]) -> float:
         """Returns the NIC's output. Raises TestbedError if the NIC saw something else."""
@@ -141,8 +141,8 @@ def _bdp_bytes(flow: NicFlow) -> float:
 
 def policy_distances(file: NicPolicy, traces: Iterable[tuple[Sequence[Any], Sequence[Any]]]) -> tuple[int, float, int]:
     """Returns the decisions, the largest difference and the differing ones of several traces (policy_distance)."""
-    found = [policy_distance(file, [row.state for row in made]) for _, made in traces]
-    return sum(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
+    rows = [policy_distance(file, [row.state for row in made]) for _, made in traces]
+    return sum(row[0] for row in rows), max(row[1] for row in rows), sum(row[2] for row in rows)
 
 
 def policy_distance(file: NicPolicy, states: Sequence[Sequence[int]]) -> tuple[int, float, int]:
@@ -169,8 +169,8 @@ def policy_distance(file: NicPolicy, states: Sequence[Sequence[int]]) -> tuple[i
     memory = np.where(new[:, None], 0, before[:, MEMORY_AT:])[decided]
     inputs, output = after[decided, :INPUTS], after[decided, OUTPUT_AT]
     exact, _ = file.policy.step(inputs / Q16, memory / Q16)
-    integer, kept = TablePolicy(file.table()).integers(inputs, memory)
-    wrong = (integer != output) | (kept != after[decided, MEMORY_AT:]).any(axis=1)
+    integer, integer_memory = TablePolicy(file.table()).integers(inputs, memory)
+    wrong = (integer != output) | (integer_memory != after[decided, MEMORY_AT:]).any(axis=1)
     return len(inputs), float(np.abs(output / Q16 - exact).max()), int(wrong.sum())
 
 

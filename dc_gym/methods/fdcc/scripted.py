@@ -34,8 +34,8 @@ def scripted_network(target: float = TARGET) -> FdccNet:
     queue, rate = OBSERVATIONS.index("queue"), OBSERVATIONS.index("ins_rate")
     first[0, queue], first[0, rate] = -LOG_SPAN, -LOG_SPAN / 2
     first_bias[0] = LIFT + np.log2(target)
-    taken, kept, fresh, shown = (gate * CELLS for gate in range(4))
-    gate_biases[[taken, kept, shown]] = OPEN, SHUT, OPEN
+    taken, forget_gate, fresh, output_gate = (gate * CELLS for gate in range(4))
+    gate_biases[[taken, forget_gate, output_gate]] = OPEN, SHUT, OPEN
     gates[fresh, 0], gate_biases[fresh] = GAIN, -GAIN * LIFT
     last[0, 0] = 1.0
     return FdccNet(tuple(weights))

@@ -135,41 +135,41 @@ class Fluid:
 
     def step(self, policy: Policy) -> Flows:
         """Makes the decisions that are due, then updates the queue. Returns the numbers of the flows that decided."""
-        who = np.flatnonzero(self._due <= self._now)
-        if len(who):
-            self.decide(policy, who)
+        flows = np.flatnonzero(self._due <= self._now)
+        if len(flows):
+            self.decide(policy, flows)
         self._flow()
         self._now += 1
-        return who
+        return flows
 
-    def decide(self, policy: Policy, who: Flows) -> None:
+    def decide(self, policy: Policy, flows: Flows) -> None:
         """Makes one decision for each of these flows and sends their next probes."""
         if self.bottleneck.steps_per_rtt == 1:
-            self._seen[who] = self._probe(len(who))
-        old = self.inputs[who]
-        errors = self.scaling.error(self._seen[who], self.rate[who])
-        self.inputs[who] = np.stack([old[:, 2], old[:, 3], self.actions[who], errors], axis=1)
+            self._seen[flows] = self._probe(len(flows))
+        old = self.inputs[flows]
+        errors = self.scaling.error(self._seen[flows], self.rate[flows])
+        self.inputs[flows] = np.stack([old[:, 2], old[:, 3], self.actions[flows], errors], axis=1)
         if self.memory.shape[1] != memory_size(policy):
             self.memory = np.zeros((self.bottleneck.flows, memory_size(policy)))
-        self.actions[who], self.memory[who] = evaluate(policy, self.inputs[who], self.memory[who])
-        self.rate[who] = np.clip(self.rate[who] * self.actions[who], MIN_RATE, 1.0)
-        self.decided += len(who)
+        self.actions[flows], self.memory[flows] = evaluate(policy, self.inputs[flows], self.memory[flows])
+        self.rate[flows] = np.clip(self.rate[flows] * self.actions[flows], MIN_RATE, 1.0)
+        self.decided += len(flows)
         if self.bottleneck.steps_per_rtt > 1:
-            self._seen[who] = self._probe(len(who))
-            self._due[who] = self._now + self.bottleneck.steps_per_rtt * (self._seen[who] + self.bottleneck.latency_rtts)
+            self._seen[flows] = self._probe(len(flows))
+            self._due[flows] = self._now + self.bottleneck.steps_per_rtt * (self._seen[flows] + self.bottleneck.latency_rtts)
 
-    def start_flows(self, who: Flows) -> None:
+    def start_flows(self, flows: Flows) -> None:
         """Replaces these flows by new ones as a NIC starts them: at line rate, with a first probe at once.
 
         It needs steps_per_rtt above 1.
         """
-        self.rate[who], self.actions[who], self.inputs[who], self.memory[who] = 1.0, 1.0, [1.0, 0.0, 1.0, 0.0], 0.0
-        self._seen[who] = self._probe(len(who))
-        self._due[who] = self._now + self.bottleneck.steps_per_rtt * (self._seen[who] + self.bottleneck.latency_rtts)
+        self.rate[flows], self.actions[flows], self.inputs[flows], self.memory[flows] = 1.0, 1.0, [1.0, 0.0, 1.0, 0.0], 0.0
+        self._seen[flows] = self._probe(len(flows))
+        self._due[flows] = self._now + self.bottleneck.steps_per_rtt * (self._seen[flows] + self.bottleneck.latency_rtts)
 
-    def stop_flows(self, who: Flows) -> None:
+    def stop_flows(self, flows: Flows) -> None:
         """Stops these flows until they begin again."""
-        self.rate[who], self._due[who] = 0.0, np.inf
+        self.rate[flows], self._due[flows] = 0.0, np.inf
 
     def _probe(self, count: int) -> Floats:
         met = self._random.random(count) * self.bottleneck.noise if self.bottleneck.noise else np.zeros(count)
@@ -245,5 +245,5 @@ def offset(policy: Policy, scaling: Scaling | None = None, flows: int = 64) -> f
     Trees are step functions and keep a rate within a band of errors. Flows come to rest inside the band, above its lower end.
     """
     scaling = scaling or Scaling()
-    found = settle(policy, Bottleneck(flows), scaling)
-    return (found.inflation - scaling.beta) / (float(scaling.inflation(flows)) - scaling.beta) - 1.0
+    equilibrium = settle(policy, Bottleneck(flows), scaling)
+    return (equilibrium.inflation - scaling.beta) / (float(scaling.inflation(flows)) - scaling.beta) - 1.0

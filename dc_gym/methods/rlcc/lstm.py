@@ -64,9 +64,9 @@ class Lstm:
     weights: tuple[Floats, ...]
 
     def __post_init__(self) -> None:
-        found = tuple(weight.shape for weight in self.weights)
-        if found != SHAPES:
-            raise AgentError(f"weights of the shapes {found}; a network of 2-32-16-LSTM16-1 has {SHAPES}, outputs first")
+        shapes = tuple(weight.shape for weight in self.weights)
+        if shapes != SHAPES:
+            raise AgentError(f"weights of the shapes {shapes}; a network of 2-32-16-LSTM16-1 has {SHAPES}, outputs first")
         if not all(np.isfinite(weight).all() and np.abs(weight).max() < MAX_WEIGHT for weight in self.weights):
             raise AgentError(f"a weight is not finite, or not within {MAX_WEIGHT:g}; train with smaller ones")
         int8.check_activations((self.weights[:2], self.weights[2:4]), (int8.MAX_INPUT, MAX_ACTION))
@@ -97,8 +97,8 @@ class Lstm:
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
         """Returns actions for inputs [flows, 4], and the memory [flows, 32] after them."""
-        given = self.steps(np.asarray(inputs, np.float64)[None], memory)
-        return action(given.output[0]), given.cells.memory
+        forward = self.steps(np.asarray(inputs, np.float64)[None], memory)
+        return action(forward.output[0]), forward.cells.memory
 
     def steps(self, inputs: Floats, memory: Floats) -> Activations:
         """Evaluates the decisions [time, flows, 4] one after the other, starting from this memory."""
@@ -118,16 +118,16 @@ class Lstm:
         It goes back to the first decision.
         """
         w1, w2, w3 = self.weights[2], self.weights[4], self.weights[6]
-        given = self.steps(inputs, memory)
+        forward = self.steps(inputs, memory)
         time, flows = factors.shape
-        pull = factors * action_slope(given.output) / factors.size
-        back = back_through_cells(w2, given.cells, w3[0][:, None] * pull[:, None, :])
-        joined, gates = feature_rows(given.cells.joined), feature_rows(back.gates.reshape(time, 4 * CELLS, flows))
+        pull = factors * action_slope(forward.output) / factors.size
+        back = back_through_cells(w2, forward.cells, w3[0][:, None] * pull[:, None, :])
+        joined, gates = feature_rows(forward.cells.joined), feature_rows(back.gates.reshape(time, 4 * CELLS, flows))
         second = np.where(joined[:CELLS] > 0, feature_rows(back.entered), 0.0)
-        first = np.where(given.first > 0, product(w1.T, second), 0.0)
+        first = np.where(forward.first > 0, product(w1.T, second), 0.0)
         last = pull.reshape(1, -1)
-        pairs = ((first, given.inputs), (second, given.first), (gates, joined), (last, feature_rows(given.cells.outputs)))
-        return [each for left, right in pairs for each in (product(left, right.T), left.sum(axis=1))]
+        pairs = ((first, forward.inputs), (second, forward.first), (gates, joined), (last, feature_rows(forward.cells.outputs)))
+        return [part for left, right in pairs for part in (product(left, right.T), left.sum(axis=1))]
 
 
 def second_action(policy: Recurrent, inputs: Floats) -> Floats:

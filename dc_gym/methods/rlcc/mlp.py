@@ -37,9 +37,9 @@ class Mlp:
     weights: tuple[Floats, ...]
 
     def __post_init__(self) -> None:
-        found = tuple(weight.shape for weight in self.weights)
-        if found != SHAPES:
-            raise AgentError(f"weights of the shapes {found}; a 4-12-12-1 network has {SHAPES}, outputs first")
+        shapes = tuple(weight.shape for weight in self.weights)
+        if shapes != SHAPES:
+            raise AgentError(f"weights of the shapes {shapes}; a 4-12-12-1 network has {SHAPES}, outputs first")
         if not all(np.isfinite(weight).all() and np.abs(weight).max() < MAX_WEIGHT for weight in self.weights):
             raise AgentError(f"a weight is not finite, or not within {MAX_WEIGHT:g}; train with smaller ones")
 
@@ -59,9 +59,9 @@ class Mlp:
     def policy_gradient(self, inputs: Floats, memory: Floats, factors: Floats) -> list[Floats]:
         """Returns the gradient, by the weights, of the mean of factors * actions over decisions [time, flows]."""
         columns = np.ascontiguousarray(inputs.reshape(-1, 4).T)
-        given = layers(self.weights, columns)
-        slope = action_slope(np.round(np.tanh(given[2][0]) * 2.0**30) / 2.0**30)
-        return gradient(self.weights, columns, given, factors.reshape(-1) * slope / factors.size)
+        activations = layers(self.weights, columns)
+        slope = action_slope(np.round(np.tanh(activations[2][0]) * 2.0**30) / 2.0**30)
+        return gradient(self.weights, columns, activations, factors.reshape(-1) * slope / factors.size)
 
     def sums(self, inputs: npt.ArrayLike) -> Floats:
         """Returns the last sum, before tanh."""
@@ -93,12 +93,12 @@ def layers(weights: Sequence[Floats], inputs: Floats) -> tuple[Floats, Floats, F
     return first, second, product(weights[2], second)
 
 
-def gradient(weights: Sequence[Floats], inputs: Floats, given: tuple[Floats, Floats, Floats], pull: Floats) -> list[Floats]:
+def gradient(weights: Sequence[Floats], inputs: Floats, activations: tuple[Floats, Floats, Floats], pull: Floats) -> list[Floats]:
     """Returns the gradient of sum(pull * last sum) over rows, by the weights.
 
-    `given` is the result of `layers`; `pull` is [rows].
+    `activations` is the result of `layers`; `pull` is [rows].
     """
-    first, second, _ = given
+    first, second, _ = activations
     back_second = np.where(second > 0, weights[2][0][:, None] * pull, 0.0)
     back_first = np.where(first > 0, product(np.ascontiguousarray(weights[1].T), back_second), 0.0)
     return [outer(back_first, inputs), outer(back_second, first), outer(pull[None], second)]
@@ -112,8 +112,8 @@ def integer_actions(body: npt.ArrayLike, inputs_q16: npt.ArrayLike) -> Integers:
     hidden = np.maximum(_rounded(x @ first.reshape(SHAPES[0]).T), 0)
     hidden = np.maximum(_rounded(hidden @ second.reshape(SHAPES[1]).T), 0)
     reach = int(REACH * Q10)
-    place = np.clip(_rounded(hidden @ third), -reach, reach - 1) + reach
-    step, part = place >> 5, place & 31
+    position = np.clip(_rounded(hidden @ third), -reach, reach - 1) + reach
+    step, part = position >> 5, position & 31
     low, high = actions[step], actions[step + 1]
     return np.asarray(low + ((high - low) * part >> 5))
 

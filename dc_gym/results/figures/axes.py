@@ -94,8 +94,8 @@ def draw_bar(ax: Axes, at: float, bar: ErrorBar, color: str, side: Side = "y", *
         ax.plot([at, at], [low, high], **style)
     for end, inside, arrow in ((low, bar.low >= lower, "<v"), (high, bar.high <= upper, ">^")):
         cap = ("|" if side == "x" else "_") if inside else arrow[side == "y"]
-        place = (end, at) if side == "x" else (at, end)
-        ax.plot(*place, cap, color=color, markersize=CAP_POINTS, clip_on=False, zorder=2.5)
+        point = (end, at) if side == "x" else (at, end)
+        ax.plot(*point, cap, color=color, markersize=CAP_POINTS, clip_on=False, zorder=2.5)
 
 
 def plain_ticks(ax: Axes, side: Side) -> None:

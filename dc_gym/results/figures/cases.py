@@ -90,7 +90,8 @@ def _demo_row(row: Sequence[Axes], case: CaseRuns) -> None:
     t_s = every[0].x
     for column, (ax, (name, scale, label, most)) in enumerate(zip(row, panels, strict=True)):
         lines = {
-            who: _bounded(*band(np.array([run.values[name] / scale for run in runs])), most) for who, runs in case.runs.items()
+            controller: _bounded(*band(np.array([run.values[name] / scale for run in runs])), most)
+            for controller, runs in case.runs.items()
         }
         _draw_lines(ax, t_s, lines)
         _set_axis(

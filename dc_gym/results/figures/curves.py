@@ -57,17 +57,17 @@ def main(
     where: Sequence[str] = (),
 ) -> int:
     """Draws the figure, prints the points as a table, and prints where the figure is."""
-    place = out or folder / name_of(x_key, metrics, by_key, where)
-    kit.check_name(place)
-    mark = mark_of("plot", [folder], place)
-    require_place(place, is_marked(mark), force=force)
+    figure_path = out or folder / name_of(x_key, metrics, by_key, where)
+    kit.check_name(figure_path)
+    mark = mark_of("plot", [folder], figure_path)
+    require_place(figure_path, is_marked(mark), force=force)
     sheets, left_out = sheets_of(folder, x_key, metrics, by_key, where)
     for title, sheet in sheets.items():
         for metric, lines in sheet.panels.items():
             say("\n".join(_table(metric, lines, sheet.axis, by_key, title)))
     if left_out:
         say(left_out)
-    say(kit.save(sweep_figure.draw_panels(sheets), place, mark=mark))
+    say(kit.save(sweep_figure.draw_panels(sheets), figure_path, mark=mark))
     return 0
 
 
@@ -84,23 +84,23 @@ def sheets_of(
     axis = Axis(x_key, spec_keys.family(results, x_key), names_lines=x_key == by_key)
     panels = {title: {metric: curves(part, x_key, metric, by_key) for metric in metrics} for title, part in facets.parts.items()}
     for metric in metrics:
-        if not any(each[metric] for each in panels.values()):
+        if not any(panel[metric] for panel in panels.values()):
             raise UsageError(f"{metric} is null in every result; choose a metric that these workloads have")
     left_out = "; ".join(filter(None, (left_out, _equal_seeds(results))))
-    every = [line for each in panels.values() for lines in each.values() for line in lines]
+    every = [line for panel in panels.values() for lines in panel.values() for line in lines]
     caption = _caption(every, {"x": x_key, "colour": by_key, "panels": facets.key, "where": ", ".join(where)}, left_out)
     title = title_of(results, axis.title, *([titles.of_key(facets.key)] if facets.key else []))
-    return {name: sweep_figure.Sheet(title, each, axis, by_key, caption) for name, each in panels.items()}, left_out
+    return {name: sweep_figure.Sheet(title, panel, axis, by_key, caption) for name, panel in panels.items()}, left_out
 
 
 def fit_results(folder: Path, where: Sequence[str] = ()) -> tuple[list[Result], str]:
     """Returns the fit results below a folder that fulfil the conditions of --where, and in words how many are left out as
     unfit."""
-    found = spec_keys.choose(find_results(folder), where)
-    results = [result for result in found if result.fit]
+    chosen = spec_keys.choose(find_results(folder), where)
+    results = [result for result in chosen if result.fit]
     if not results:
-        raise UsageError(f"{folder}: all of its {len(found)} results are unfit; look at their unfit_reasons in manifest.json")
-    left_out = f"left out: {len(found) - len(results)} unfit of {len(found)} results" if len(results) < len(found) else ""
+        raise UsageError(f"{folder}: all of its {len(chosen)} results are unfit; look at their unfit_reasons in manifest.json")
+    left_out = f"left out: {len(chosen) - len(results)} unfit of {len(chosen)} results" if len(results) < len(chosen) else ""
     return results, left_out
 
 
@@ -140,14 +140,14 @@ def example_of(folder: Path, results: Sequence[Result]) -> str:
 
 def _measured(results: Sequence[Result]) -> list[str]:
     """Returns the metrics that are a number in any of the results; for a list of numbers its first element."""
-    found = dict[str, None]()
+    metrics = dict[str, None]()
     for result in results:
         for name, value in result.summary.items():
             if isinstance(value, int | float):
-                found[name] = None
+                metrics[name] = None
             elif isinstance(value, list) and value and isinstance(value[0], int | float):
-                found[f"{name}.0"] = None
-    return list(found)
+                metrics[f"{name}.0"] = None
+    return list(metrics)
 
 
 def name_of(x_key: str, metrics: Sequence[str], by_key: str, where: Sequence[str]) -> str:
@@ -161,20 +161,20 @@ def title_of(results: Sequence[Result], *axes: str) -> str:
     """Returns the title of a figure of many results: the names of their specs, and the titles of its axes."""
     names = list(dict.fromkeys(str(result.manifest.get("spec", {}).get("name", "experiment")) for result in results))
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    said = [title[0].lower() + title[1:] if title[1:2].islower() else title for title in axes]
-    return f"{names[0]}{more}, by {' and '.join(said)}"
+    axis_titles = [title[0].lower() + title[1:] if title[1:2].islower() else title for title in axes]
+    return f"{names[0]}{more}, by {' and '.join(axis_titles)}"
 
 
 def _caption(lines: Sequence[Curve], keys: Mapping[str, str], left_out: str) -> str:
     points = [point for line in lines for point in line.points]
     counts = sorted({point.results for point in points})
     many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    told = [f"{name}: {key}" for name, key in keys.items() if key]
+    notes = [f"{name}: {key}" for name, key in keys.items() if key]
     few = {point.few for point in points if point.results > 1}
     dots = f"means of n = {many} seeds (dots) with 95 % intervals" if False in few else f"n = {many} seeds, a dot each"
     dots += ", or a marker each" if few == {True, False} else ""
-    told += [dots] if counts[-1] > 1 else ["one seed a point"]
-    return "; ".join([*told, left_out] if left_out else told)
+    notes += [dots] if counts[-1] > 1 else ["one seed a point"]
+    return "; ".join([*notes, left_out] if left_out else notes)
 
 
 def _table(metric: str, lines: Sequence[Curve], axis: Axis, by_key: str, panel: str) -> Iterator[str]:
@@ -261,6 +261,6 @@ def _point(x: float | str, measured: Sequence[tuple[Result, float]]) -> CurvePoi
             if first.get(key) != other.get(key):
                 values = f"{first.get(key, 'not given')}, {other.get(key, 'not given')}"
                 raise UsageError(f"{key} varies, too ({values}): make it --x or --by, or choose one value")
-    found = stats.estimate([value for _, value in measured])
-    assert found is not None, "summary.json holds finite numbers"
-    return CurvePoint(x, found.mean, None if found.few else found.half, found.values)
+    estimate = stats.estimate([value for _, value in measured])
+    assert estimate is not None, "summary.json holds finite numbers"
+    return CurvePoint(x, estimate.mean, None if estimate.few else estimate.half, estimate.values)

@@ -40,7 +40,7 @@ def draw(ax: Axes, marks: Sequence[EventMark], scale: Scale, labelled: bool = Tr
         at = scale.of(mark.at_s)
         ax.axvline(at, color=FAINT, linestyle=(0, (2, 2)), linewidth=1.0, zorder=1.4)
         if labelled:
-            shown = mark.label if len(mark.label) <= LONGEST else f"{mark.label[: LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
-            text = ax.annotate(shown, (at, 1), xycoords=("data", "axes fraction"), xytext=(3, -3), textcoords="offset points")
+            label = mark.label if len(mark.label) <= LONGEST else f"{mark.label[: LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
+            text = ax.annotate(label, (at, 1), xycoords=("data", "axes fraction"), xytext=(3, -3), textcoords="offset points")
             text.set(rotation=90, ha="left", va="top", fontsize=7.5, color=INK, zorder=4, in_layout=False)
             text.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8})

@@ -198,5 +198,5 @@ def time_unit(values_us: Floats) -> tuple[float, str]:
 
 def color_of(name: str) -> str:
     """Returns the colour of a controller."""
-    found = styles.find(name)
-    return found.color if found else FAINT
+    line_style = styles.find(name)
+    return line_style.color if line_style else FAINT

@@ -88,7 +88,7 @@ class LastSecond:
             self._sheet = _Sheet()
         if self._unread:
             new = [
-                (time_s, *(reward if each.key == REWARD else info.get(each.key, math.nan) for each in QUANTITIES))
+                (time_s, *(reward if quantity.key == REWARD else info.get(quantity.key, math.nan) for quantity in QUANTITIES))
                 for time_s, reward, info in self._unread
             ]
             self._rows = np.concatenate([self._rows[len(new) :], new])
@@ -145,7 +145,7 @@ class _Sheet:
             axes = figure.subplots(2, 2)
             figure.subplots_adjust(left=0.11, right=0.97, top=0.93, bottom=0.1, hspace=0.4, wspace=0.35)
             figure.text(0.97, 0.012, "s before now", ha="right", va="bottom", fontsize=8)
-            self._panels = [_Panel(ax, each) for ax, each in zip(axes.flat, QUANTITIES, strict=True)]
+            self._panels = [_Panel(ax, quantity) for ax, quantity in zip(axes.flat, QUANTITIES, strict=True)]
             figure.canvas.draw()
         self._pixels: Pixels = np.asarray(figure.canvas.buffer_rgba())
         self._axes = self._pixels.copy()
@@ -156,14 +156,14 @@ class _Sheet:
 
     def drawn(self, ages_s: Floats, values: Floats) -> Pixels:
         """Returns the pixels with these lines, the values as [quantities, times]."""
-        for panel, quarter, own in zip(self._panels, self._quarters, values, strict=True):
-            if not panel.fits(own):
+        for panel, quarter, series in zip(self._panels, self._quarters, values, strict=True):
+            if not panel.fits(series):
                 self._pixels[quarter] = self._axes[quarter]
                 panel.draw_labels()
                 self._kept[quarter] = self._pixels[quarter]
         self._pixels[:] = self._kept
-        for panel, own in zip(self._panels, values, strict=True):
-            panel.draw_line(ages_s, own)
+        for panel, series in zip(self._panels, values, strict=True):
+            panel.draw_line(ages_s, series)
         return self._pixels[..., :3].copy()
 
 

@@ -56,26 +56,26 @@ def plot(folder: Path, columns: Sequence[str] | None = None, out: Path | None = 
 
     Raises UsageError for a folder without a training, a column that it lacks, or a file that is not this figure.
     """
-    place = out or folder / FILE
-    kit.check_name(place)
-    mark = mark_of("plot", [folder], place)
-    require_place(place, is_marked(mark), force=force)
-    return kit.save(draw(read(folder), columns), place, mark=mark)
+    figure_path = out or folder / FILE
+    kit.check_name(figure_path)
+    mark = mark_of("plot", [folder], figure_path)
+    require_place(figure_path, is_marked(mark), force=force)
+    return kit.save(draw(read(folder), columns), figure_path, mark=mark)
 
 
 def draw(curve: LearningCurve, columns: Sequence[str] | None = None) -> Figure:
     """Returns the figure of a training, one panel for each column (default: its columns that are in BY_DEFAULT)."""
-    shown = list(columns or [name for name in BY_DEFAULT if name in curve.columns])
-    for name in shown:
+    names = list(columns or [name for name in BY_DEFAULT if name in curve.columns])
+    for name in names:
         if name not in curve.columns:
             raise UsageError(f"--y: {unknown('column of this training', name, curve.columns)}")
-    if not shown:
+    if not names:
         raise UsageError(f"{curve.path}: no episode has ended yet; name a column with --y: {', '.join(curve.columns)}")
     window = len(curve.x) // WINDOW_SHARE if len(curve.x) >= FEWEST_ROWS else 1
     with kit.style():
-        figure = kit.new_figure(WIDTH, HEAD_HEIGHT + PANEL_HEIGHT * len(shown))
-        axes = figure.subplots(len(shown), 1, squeeze=False, sharex=True)[:, 0]
-        for ax, name in zip(axes, shown, strict=True):
+        figure = kit.new_figure(WIDTH, HEAD_HEIGHT + PANEL_HEIGHT * len(names))
+        axes = figure.subplots(len(names), 1, squeeze=False, sharex=True)[:, 0]
+        for ax, name in zip(axes, names, strict=True):
             _panel(ax, curve, name, window)
         axes[-1].set_xlabel(AXES[curve.axis])
         axes[-1].set_xlim(0, max(1.0, float(curve.x[-1])) * 1.01)
@@ -88,50 +88,50 @@ def draw(curve: LearningCurve, columns: Sequence[str] | None = None) -> Figure:
 
 def _panel(ax: Axes, curve: LearningCurve, name: str, window: int) -> None:
     values = curve.columns[name]
-    every = [values, *(each.returns[each.x > 0] for each in curve.evaluations if name == RETURN)]
+    every = [values, *(evaluation.returns[evaluation.x > 0] for evaluation in curve.evaluations if name == RETURN)]
     scale = readable.axis_scale(FAMILIES.get(name) or readable.family_of(name), kit.peak(np.abs(np.concatenate(every))))
     color = kit.FLOW_COLORS[0]
     known = np.isfinite(values)
-    x, shown = curve.x[known], values[known] / scale.factor
+    x, scaled = curve.x[known], values[known] / scale.factor
     if window > 1:
-        ax.plot(x, shown, color=color, alpha=0.3, linewidth=0.8)
-        ax.plot(x, running_mean(shown, window), color=color, linewidth=1.8)
+        ax.plot(x, scaled, color=color, alpha=0.3, linewidth=0.8)
+        ax.plot(x, running_mean(scaled, window), color=color, linewidth=1.8)
     else:
-        ax.plot(x, shown, color=color, marker="o", markersize=2.5)
+        ax.plot(x, scaled, color=color, marker="o", markersize=2.5)
     if name == RETURN and curve.evaluations:
         _evaluations(ax, curve, color)
     ax.set_title(curve.titles.get(name) or TITLES.get(name, name.replace("_", " ")), loc="left")
     ax.set_ylabel(readable.typeset(scale.unit))
-    found = np.concatenate(every) / scale.factor
+    all_scaled = np.concatenate(every) / scale.factor
     if name == RETURN and _far(curve):
-        least, most = float(np.nanmin(found)), float(np.nanmax(found))
+        least, most = float(np.nanmin(all_scaled)), float(np.nanmax(all_scaled))
         room = 0.08 * (most - least) or 1.0
         ax.set_ylim(least - room, most + room)
-    elif name != RETURN and np.nanmin(found) >= 0:
+    elif name != RETURN and np.nanmin(all_scaled) >= 0:
         ax.set_ylim(bottom=0)
     plain_ticks(ax, "y")
 
 
 def _far(curve: LearningCurve) -> list[Evaluation]:
     """Returns the evaluations whose untrained policy is so far from all other returns that these would look alike."""
-    every = np.concatenate([curve.columns[RETURN], *(each.returns[each.x > 0] for each in curve.evaluations)])
+    every = np.concatenate([curve.columns[RETURN], *(evaluation.returns[evaluation.x > 0] for evaluation in curve.evaluations)])
     least, most = float(np.nanmin(every)), float(np.nanmax(every))
     room = BEYOND * (most - least)
-    starts = [(each, each.returns[each.x == 0]) for each in curve.evaluations]
-    return [each for each, first in starts if first.size and not least - room <= first.mean() <= most + room]
+    starts = [(evaluation, evaluation.returns[evaluation.x == 0]) for evaluation in curve.evaluations]
+    return [evaluation for evaluation, first in starts if first.size and not least - room <= first.mean() <= most + room]
 
 
 def _evaluations(ax: Axes, curve: LearningCurve, training_color: str) -> None:
     """Draws the returns of frozen policies, with a legend."""
     lines, labels, far = [kit.sample(training_color, linewidth=2)], ["training"], _far(curve)
-    for number, each in enumerate(curve.evaluations, 1):
+    for number, evaluation in enumerate(curve.evaluations, 1):
         color = kit.FLOW_COLORS[number % len(kit.FLOW_COLORS)]
-        ax.plot(each.x, each.returns, ".", color=color, markersize=3.5, alpha=0.5)
-        x, means = each.means()
-        first = 1 if each in far and len(x) > 1 else 0
+        ax.plot(evaluation.x, evaluation.returns, ".", color=color, markersize=3.5, alpha=0.5)
+        x, means = evaluation.means()
+        first = 1 if evaluation in far and len(x) > 1 else 0
         ax.plot(x[first:], means[first:], color=color, linewidth=1.5, marker="o", markersize=4)
         lines.append(kit.sample(color, linewidth=2))
-        labels.append("frozen policy" if len(curve.evaluations) == 1 else f"frozen policy on {each.spec}")
+        labels.append("frozen policy" if len(curve.evaluations) == 1 else f"frozen policy on {evaluation.spec}")
     columns = min(3, len(labels))
     ax.legend(lines, labels, loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, borderaxespad=0.1, handlelength=1.4)
 
@@ -146,10 +146,10 @@ def running_mean(values: Floats, window: int) -> Floats:
 
 
 def _caption(curve: LearningCurve, window: int) -> str:
-    told = [f"{len(curve.x):,} rows"]
+    notes = [f"{len(curve.x):,} rows"]
     if window > 1:
-        told.append(f"thick: mean over the last {window} rows")
+        notes.append(f"thick: mean over the last {window} rows")
     if curve.evaluations and RETURN in curve.columns:
-        told.append("dots: episodes")
-        told += [f"not on the axis: untrained on {each.spec}, {readable.number(each.means()[1][0])}" for each in _far(curve)]
-    return "; ".join(told)
+        notes.append("dots: episodes")
+        notes += [f"not on the axis: untrained on {start.spec}, {readable.number(start.means()[1][0])}" for start in _far(curve)]
+    return "; ".join(notes)

@@ -47,7 +47,7 @@ class Markings:
     def of(cls, result: Result) -> Self | None:
         """Returns the markings of a run; None if no agent set any."""
         table = result.derived("agent")
-        names = () if table is None else tuple(each.removeprefix(KMIN) for each in table.column_names if each.startswith(KMIN))
+        names = () if table is None else tuple(label.removeprefix(KMIN) for label in table.column_names if label.startswith(KMIN))
         if table is None or not names or not table.num_rows:
             return None
 
@@ -72,15 +72,15 @@ class Markings:
         return type(self)(names, self.t_s, self.kmin_bytes[chosen], self.kmax_bytes[chosen], self.pmax[chosen])
 
 
-def draw_port(ax: Axes, found: Markings, port: str, time: Scale) -> None:
+def draw_port(ax: Axes, markings: Markings, port: str, time: Scale) -> None:
     """Draws Kmin and Kmax of a port over time, and of each of its classes; steps, since a marking holds until the next one."""
-    scale = readable.axis_scale("bytes", kit.peak(found.kmax_bytes))
-    for row, name in enumerate(found.names):
-        color = kit.FLOW_COLORS[row % len(kit.FLOW_COLORS)] if len(found.names) > 1 else kit.MARK
+    scale = readable.axis_scale("bytes", kit.peak(markings.kmax_bytes))
+    for row, name in enumerate(markings.names):
+        color = kit.FLOW_COLORS[row % len(kit.FLOW_COLORS)] if len(markings.names) > 1 else kit.MARK
         label = name.partition(CLASS_MARK)[2]
-        for values, dashes, what in ((found.kmin_bytes, "solid", "Kmin"), (found.kmax_bytes, (0, (2, 2)), "Kmax")):
-            line: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 1.2, "label": f"{what} {label}".strip()}
-            ax.step(found.t_s / time.factor, values[row] / scale.factor, where="post", **line)
+        for values, dashes, limit in ((markings.kmin_bytes, "solid", "Kmin"), (markings.kmax_bytes, (0, (2, 2)), "Kmax")):
+            line: dict[str, Any] = {"color": color, "linestyle": dashes, "linewidth": 1.2, "label": f"{limit} {label}".strip()}
+            ax.step(markings.t_s / time.factor, values[row] / scale.factor, where="post", **line)
     ax.set_yscale("log")
     log_ticks(ax, "y")
     ax.set_ylabel(f"Threshold ({scale.unit})")
@@ -88,9 +88,9 @@ def draw_port(ax: Axes, found: Markings, port: str, time: Scale) -> None:
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, borderaxespad=0.1, handlelength=1.6)
 
 
-def all_ports(found: Markings, time: Scale, width: float) -> Figure:
+def all_ports(markings: Markings, time: Scale, width: float) -> Figure:
     """Returns a figure with a row for each port and Kmin as its colour. Of many ports, the ports that changed most are shown."""
-    shown = found.most_changed(MOST_PORTS)
+    shown = markings.most_changed(MOST_PORTS)
     every = max(1, -(-len(shown.t_s) // MOST_STEPS))
     kmin, starts = shown.kmin_bytes[:, ::every], shown.t_s[::every] / time.factor
     last = starts[-1] + (starts[-1] - starts[-2] if len(starts) > 1 else 1.0)

@@ -41,15 +41,15 @@ def paused_shares(result: Result, intervals: int = INTERVALS) -> tuple[Floats, d
     port, held_class = table["port"].to_numpy(), table["class"].to_numpy()
     t_ns, paused_ns = table["t_ns"].to_numpy().astype(np.float64), table["paused_ns"].to_numpy().astype(np.float64)
     edges = np.linspace(0.0, t_ns.max(), min(intervals, len(np.unique(t_ns))) + 1)
-    found: dict[str, Floats] = {}
+    shares_by_port: dict[str, Floats] = {}
     for name in dict.fromkeys(port.tolist()):
-        mine = port == name
-        each = [mine & (held_class == number) for number in np.unique(held_class[mine])]
-        grown = [np.diff(np.interp(edges, [0.0, *t_ns[rows]], [0.0, *paused_ns[rows]])) for rows in each]
+        port_rows = port == name
+        class_rows = [port_rows & (held_class == number) for number in np.unique(held_class[port_rows])]
+        grown = [np.diff(np.interp(edges, [0.0, *t_ns[rows]], [0.0, *paused_ns[rows]])) for rows in class_rows]
         shares = np.max(grown, axis=0) / np.diff(edges)
         if shares.any():
-            found[str(name)] = np.clip(shares, 0.0, 1.0)
-    return edges / 1e9, found
+            shares_by_port[str(name)] = np.clip(shares, 0.0, 1.0)
+    return edges / 1e9, shares_by_port
 
 
 def draw(result: Result) -> Figure:
@@ -57,8 +57,8 @@ def draw(result: Result) -> Figure:
     edges_s, shares = paused_shares(result)
     if not shares:
         raise UsageError(f"{result.path}: no port was paused")
-    kept = set(sorted(shares, key=lambda name: -shares[name].sum())[:MOST_PORTS])
-    names = [port["name"] for port in result.ports if port["name"] in kept]
+    most_paused = set(sorted(shares, key=lambda name: -shares[name].sum())[:MOST_PORTS])
+    names = [port["name"] for port in result.ports if port["name"] in most_paused]
     peers = {port["name"]: port.get("peer") or "?" for port in result.ports}
     scale = readable.axis_scale("s", float(edges_s[-1]))
     with kit.style({"axes.grid": False}):

@@ -59,15 +59,15 @@ class SizeLine:
 
     def values(self, percentile: str) -> list[float]:
         """Returns the slowdown of each bin; NaN where no flow finished."""
-        return [math.nan if each[f"slowdown_{percentile}"] is None else each[f"slowdown_{percentile}"] for each in self.bins]
+        return [math.nan if entry[f"slowdown_{percentile}"] is None else entry[f"slowdown_{percentile}"] for entry in self.bins]
 
 
 def main(folder: Path, by_key: str, out: Path | None, force: bool = False, where: Sequence[str] = ()) -> int:
     """Draws the figure, prints its points as a table, and prints where the figure is."""
-    place = out or folder / curves.name_of(FLOW_SIZE, ["slowdown"], by_key, where)
-    kit.check_name(place)
-    mark = mark_of("plot", [folder], place)
-    require_place(place, is_marked(mark), force=force)
+    figure_path = out or folder / curves.name_of(FLOW_SIZE, ["slowdown"], by_key, where)
+    kit.check_name(figure_path)
+    mark = mark_of("plot", [folder], figure_path)
+    require_place(figure_path, is_marked(mark), force=force)
     results, left_out = curves.fit_results(folder, where)
     facets = split(results, (by_key,))
     panels = _panels(facets.parts, by_key)
@@ -79,10 +79,10 @@ def main(folder: Path, by_key: str, out: Path | None, force: bool = False, where
     title = curves.title_of(results, "flow size", *([titles.of_key(facets.key)] if facets.key else []))
     unfinished = sum(line.unfinished for lines in panels.values() for line in lines)
     keys = {"colour": by_key, "panels": facets.key, "where": ", ".join(where)}
-    told = [*(f"{name}: {key}" for name, key in keys.items() if key), "20 bins of equally many flows (HPCC), all seeds together"]
-    told += [f"{unfinished:,} unfinished flows are not in the lines"] if unfinished else []
-    figure = _draw(title, panels, "; ".join([*told, left_out] if left_out else told))
-    say(kit.save(figure, place, mark=mark))
+    notes = [*(f"{name}: {key}" for name, key in keys.items() if key), "20 bins of equally many flows (HPCC), all seeds together"]
+    notes += [f"{unfinished:,} unfinished flows are not in the lines"] if unfinished else []
+    figure = _draw(title, panels, "; ".join([*notes, left_out] if left_out else notes))
+    say(kit.save(figure, figure_path, mark=mark))
     return 0
 
 
@@ -110,7 +110,7 @@ def draw_lines(ax: Axes, lines: Sequence[SizeLine], most_sizes: int = MOST_SIZES
             ax.plot(range(len(line.bins)), line.values(percentile), color=line.color, marker="o", markersize=3, **look)
     ax.axhline(1, color=kit.FAINT, linewidth=0.8, zorder=1)
     ax.set_yscale("log")
-    if sizes := [each["to_bytes"] for each in lines[0].bins] if lines else []:
+    if sizes := [size_bin["to_bytes"] for size_bin in lines[0].bins] if lines else []:
         step = max(1, math.ceil(len(sizes) / most_sizes))
         ticks = range(len(sizes))[step - 1 :: step]
         ax.set_xticks(ticks, [readable.quantity(sizes[tick], "bytes", 3) for tick in ticks])
@@ -141,11 +141,11 @@ def _rows(line: SizeLine) -> list[list[str]]:
     return [
         [
             line.label,
-            f"up to {readable.quantity(each['to_bytes'], 'bytes', 3)}",
+            f"up to {readable.quantity(size_bin['to_bytes'], 'bytes', 3)}",
             *(f"{name} {readable.number(value, 3)}" for name, value in (("median", median), ("p99", tail))),
-            f"(n = {each['flows']})",
+            f"(n = {size_bin['flows']})",
         ]
-        for each, median, tail in zip(line.bins, medians, tails, strict=True)
+        for size_bin, median, tail in zip(line.bins, medians, tails, strict=True)
     ]
 
 
@@ -165,10 +165,10 @@ def _draw(title: str, panels: Mapping[str, Sequence[SizeLine]], caption: str) ->
         log_ticks(axes[0], "y")
         for ax in axes[len(panels) :]:
             ax.set_axis_off()
-        shown = {line.label: line.color for lines in panels.values() for line in lines}
-        handles = [kit.sample(color) for color in shown.values()]
+        colors = {line.label: line.color for lines in panels.values() for line in lines}
+        handles = [kit.sample(color) for color in colors.values()]
         handles += [kit.sample(kit.INK, linewidth=1.5, linestyle=dashes) for _, dashes in PERCENTILES.values()]
-        labels = [*shown, *(label for label, _ in PERCENTILES.values())]
+        labels = [*colors, *(label for label, _ in PERCENTILES.values())]
         sweep_figure.legend_above(figure, handles, labels, title)
         sweep_figure.caption_below(figure, caption)
     return figure

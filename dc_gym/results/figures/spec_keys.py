@@ -86,17 +86,17 @@ def choose(results: Sequence[Result], where: Sequence[str]) -> list[Result]:
     left = list(results)
     for number, (key, conditions) in enumerate(by_key.items()):
         try:
-            found = [_texts(result, key) for result in left]
+            recorded = [_texts(result, key) for result in left]
         except UsageError as error:
             raise UsageError(f"--where {conditions[0].text}: {error}") from None
         for condition in conditions:
-            unmet = [value for value in condition.values if not any(_is_one_of(value, texts) for texts in found)]
+            unmet = [value for value in condition.values if not any(_is_one_of(value, texts) for texts in recorded)]
             if unmet or not condition.values:
-                known = sorted({texts[0] for texts in found}, key=in_order)
-                who = "no run of those left has it" if number else "no run has it"
-                raise UsageError(f"--where {condition.text}: {who}; {key} is {', '.join(known)}")
-        wanted = [value for condition in conditions for value in condition.values]
-        left = [each for each, texts in zip(left, found, strict=True) if any(_is_one_of(value, texts) for value in wanted)]
+                known = sorted({texts[0] for texts in recorded}, key=in_order)
+                reason = "no run of those left has it" if number else "no run has it"
+                raise UsageError(f"--where {condition.text}: {reason}; {key} is {', '.join(known)}")
+        values = [value for condition in conditions for value in condition.values]
+        left = [result for result, texts in zip(left, recorded, strict=True) if any(_is_one_of(value, texts) for value in values)]
     return left
 
 
@@ -130,10 +130,10 @@ def _number(text: str) -> tuple[float | None, str]:
 
 def find_results(folder: Path) -> list[Result]:
     """Returns every complete result below a folder, in the order of their paths."""
-    found = [load_result(path) for path in result_folders(folder)]
-    for each in found:
-        styles.remember(each.manifest)
-    return found
+    results = [load_result(path) for path in result_folders(folder)]
+    for result in results:
+        styles.remember(result.manifest)
+    return results
 
 
 def written(result: Result, key: str) -> Any:
@@ -150,12 +150,12 @@ def written(result: Result, key: str) -> Any:
 def names(results: Sequence[Result], key: str) -> list[str]:
     """Returns the name of each result by a key. By controller, a policy has a name of its own. If files of different contents
     have the same name, part of the content's hash is added."""
-    found = [_name_of(result, key) for result in results]
+    names = [_name_of(result, key) for result in results]
     contents = [result.inputs.get(spec.POLICY_COPY, "") if key in POLICIES else "" for result in results]
     several = {
-        name for name in found if len({content for each, content in zip(found, contents, strict=True) if each == name}) > 1
+        name for name in names if len({content for other, content in zip(names, contents, strict=True) if other == name}) > 1
     }
-    return [f"{name} {content[:HASH_DIGITS]}" if name in several else name for name, content in zip(found, contents, strict=True)]
+    return [f"{name} {content[:HASH_DIGITS]}" if name in several else name for name, content in zip(names, contents, strict=True)]
 
 
 def _name_of(result: Result, key: str) -> str:
@@ -191,8 +191,8 @@ def _quantity(value: Any) -> tuple[float, str] | None:
 
 def settings(result: Result) -> dict[str, str]:
     """Returns the spec by dotted key, without the keys that do not define the experiment: seed, name, and the lab's memory."""
-    found = dict(_leaves(result.manifest.get("spec", {})))
-    return {key: value for key, value in found.items() if key not in NO_SETTINGS}
+    leaves = dict(_leaves(result.manifest.get("spec", {})))
+    return {key: value for key, value in leaves.items() if key not in NO_SETTINGS}
 
 
 def varying(results: Sequence[Result]) -> dict[str, list[str]]:
@@ -201,15 +201,15 @@ def varying(results: Sequence[Result]) -> dict[str, list[str]]:
     Keys that follow from the controller are left out: the transport, and the settings that only NICs have.
     """
     specs = [dict(_leaves(result.manifest.get("spec", {}))) for result in results]
-    keys = dict.fromkeys(key for each in specs for key in each if key not in NO_SETTINGS[1:])
-    found = {key: [each.get(key, ABSENT) for each in specs] for key in keys}
+    keys = dict.fromkeys(key for leaves in specs for key in leaves if key not in NO_SETTINGS[1:])
+    values = {key: [leaves.get(key, ABSENT) for leaves in specs] for key in keys}
     controllers = names(results, BY_DEFAULT)
 
     def follows(key: str) -> bool:
         of_nics = key.startswith("nic.") or key == "workload.transport"
-        return of_nics and len(set(zip(controllers, found[key], strict=True))) == len(set(controllers))
+        return of_nics and len(set(zip(controllers, values[key], strict=True))) == len(set(controllers))
 
-    return {key: sorted(set(each), key=in_order) for key, each in found.items() if len(set(each)) > 1 and not follows(key)}
+    return {key: sorted(set(texts), key=in_order) for key, texts in values.items() if len(set(texts)) > 1 and not follows(key)}
 
 
 def in_order(text: str) -> tuple[float, str]:
@@ -222,9 +222,9 @@ def in_order(text: str) -> tuple[float, str]:
 
 def family(results: Iterable[Result], key: str) -> str:
     """Returns the unit family of a key: its values' texts give it, or the spec's field if the values are plain numbers."""
-    own = spec.unit_of(key).removeprefix("_")
-    found = {(_quantity(value) or (0.0, own))[1] for value in (written(result, key) for result in results)}
-    return found.pop() if len(found) == 1 else ""
+    unit = spec.unit_of(key).removeprefix("_")
+    families = {(_quantity(value) or (0.0, unit))[1] for value in (written(result, key) for result in results)}
+    return families.pop() if len(families) == 1 else ""
 
 
 def at(tree: Any, path: str) -> Any:
@@ -250,6 +250,6 @@ def _leaves(tree: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield path, str(tree)
 
 
-def near(name: str, known: Iterable[str], place: str) -> str:
-    """Returns a hint at a similar name, or `place`, where all are listed."""
-    return spelling.hint(name, known) if spelling.near(name, known) else place
+def near(name: str, known: Iterable[str], listing: str) -> str:
+    """Returns a hint at a similar name, or `listing`, where all are listed."""
+    return spelling.hint(name, known) if spelling.near(name, known) else listing

@@ -71,15 +71,15 @@ def register(name: str, *, color: str | None = None, marker: str | None = None, 
     """
     if name in _registry:
         raise SpecError(f"style of {name!r}: is registered already; leave one of them out")
-    given = {"color": color, "marker": marker, "label": label}
-    _registry[name] = {what: value for what, value in given.items() if value is not None}
+    settings = {"color": color, "marker": marker, "label": label}
+    _registry[name] = {key: value for key, value in settings.items() if value is not None}
 
 
 def to_record(name: str) -> dict[str, str] | None:
     """Returns the style of a plug-in's controller for a manifest; None for one that comes with dc-gym."""
     controller = controllers.find(name)
-    found = None if controller is not None and controller.row is not None else find(name)
-    return None if found is None else asdict(found)
+    style = None if controller is not None and controller.row is not None else find(name)
+    return None if style is None else asdict(style)
 
 
 def remember(manifest: Mapping[str, Any]) -> None:
@@ -99,8 +99,8 @@ def find(name: str) -> Style | None:
     if controller is None:
         return _recorded.get(name)
     color, marker = _default(name)
-    own = {"color": controller.color or color, "marker": controller.marker or marker, "label": controller.label}
-    return Style(**own | _registry.get(name, {}))
+    defaults = {"color": controller.color or color, "marker": controller.marker or marker, "label": controller.label}
+    return Style(**defaults | _registry.get(name, {}))
 
 
 def label_of(name: str) -> str:

@@ -185,7 +185,7 @@ class Grid:
 
 def grid_of(panels: int) -> Grid:
     """Returns the arrangement of so many panels: at most four in a row, and few empty places."""
-    columns = panels if panels <= 3 else min((4, 3), key=lambda each: (-panels % each, -each))
+    columns = panels if panels <= 3 else min((4, 3), key=lambda count: (-panels % count, -count))
     columns = 2 if panels == 4 else columns
     return Grid(math.ceil(panels / columns), columns, max(WIDTH, MARGIN_INCHES + PANEL_WIDTH * columns))
 
@@ -251,7 +251,7 @@ class _Places:
         numbers = [x for x in self.xs if isinstance(x, float)]
         texts = [x if isinstance(x, str) else number(self.scale.of(x)) for x in self.xs]
         if not self.joined:
-            ticks = [float(place) for place in range(len(self.xs))]
+            ticks = [float(position) for position in range(len(self.xs))]
             ax.set_xlim(-0.6, len(self.xs) - 0.4)
             ax.set_xticks(ticks, [self.axis.label_of(text) for text in texts])
             _make_room(ax, [tick * self.inches / max(1, len(ticks)) for tick in ticks], texts)
@@ -291,12 +291,12 @@ def _make_room(ax: Axes, at: Sequence[float], texts: Sequence[str]) -> None:
     if all(gap >= width for gap, width in zip(gaps, widths, strict=True)):
         return
     last = -math.inf
-    for label, place in zip(ax.get_xticklabels(), at, strict=True):
+    for label, position in zip(ax.get_xticklabels(), at, strict=True):
         label.set(rotation=40, ha="right", rotation_mode="anchor")
-        if place - last < LINE_INCHES:
+        if position - last < LINE_INCHES:
             label.set_visible(False)
         else:
-            last = place
+            last = position
 
 
 def _panel(
@@ -329,8 +329,8 @@ def _panel(
                 continue
             draw_bar(ax, x, _bar(point.mean, point.half_width, scale, most), color)
             if len(point.values) > 1:
-                shown = [scale.of(value) for value in point.values]
-                ax.plot([x] * len(shown), shown, ".", color=color, markersize=4, alpha=0.6, transform=beside)
+                scaled = [scale.of(value) for value in point.values]
+                ax.plot([x] * len(scaled), scaled, ".", color=color, markersize=4, alpha=0.6, transform=beside)
     return typeset(scale.unit)
 
 
@@ -352,10 +352,10 @@ def _scale(family: str, means: Sequence[float]) -> Scale:
 def colors_of(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
     """Returns colour, label and marker of each line. Controllers come first, with their own; the other lines get colours and
     markers that are still free."""
-    known = {name: found for name in names if (found := styles.find(name))}
+    known = {name: style for name in names if (style := styles.find(name))}
     names = [*(name for name in styles.names() if name in known), *(name for name in names if name not in known)]
-    colors = _free(kit.FLOW_COLORS, [found.color for found in known.values()])
-    markers = _free(MARKERS, [found.marker for found in known.values()])
+    colors = _free(kit.FLOW_COLORS, [style.color for style in known.values()])
+    markers = _free(MARKERS, [style.marker for style in known.values()])
     return {
         name: (known[name].color, known[name].label, known[name].marker) if name in known else (next(colors), name, next(markers))
         for name in names

@@ -77,15 +77,15 @@ def draw(result: Result) -> Figure:
     flows = result.records("flows")
     names = result.names
     labels = [f"{names.node[flow['src']]} to {names.node[flow['dst']]}" for flow in flows[:MOST_LINES]]
-    programs = [ProgramTimes.of(each) for each in result.manifest.get("exec", ())]
+    programs = [ProgramTimes.of(program) for program in result.manifest.get("exec", ())]
     marks = events.marks_of(result.manifest)
     warm_up = "; grey: warm-up" if run_spec.time.warmup_ns else ""
     caption = f"digest {result.digest[:16]}{warm_up}"
     styles.remember(result.manifest)
     acting = styles.label_of_section(result.controller)
     title = f"{run_spec.name}: {acting}, seed {run_spec.seed}"
-    warmup_s, found = run_spec.time.warmup_ns / 1e9, Markings.of(result)
-    return run_figure(load_series(result), title, labels, warmup_s, caption, programs, marks, found)
+    warmup_s, markings = run_spec.time.warmup_ns / 1e9, Markings.of(result)
+    return run_figure(load_series(result), title, labels, warmup_s, caption, programs, marks, markings)
 
 
 def run_figure(
@@ -107,8 +107,8 @@ def run_figure(
     """
     scale = readable.axis_scale("s", run.end_s)
     panels: list[Callable[[Axes, Series], object]] = [_run_queue]
-    if markings is not None and run.queue_port and (mine := markings.at(run.queue_port)) is not None:
-        panels.append(_marking_panel(mine, scale))
+    if markings is not None and run.queue_port and (port_markings := markings.at(run.queue_port)) is not None:
+        panels.append(_marking_panel(port_markings, scale))
     if programs or not run.flows:
         panels += [_busiest_panel] if run.busy_port else []
     goodput = len(panels)
@@ -158,8 +158,8 @@ def _run_queue(ax: Axes, run: Series) -> None:
         kit.end_line(ax, run.k_bytes / scale.factor, "K", kit.MARK)
 
 
-def _marking_panel(found: Markings, time: Scale) -> Callable[[Axes, Series], object]:
-    return lambda ax, run: draw_port(ax, found, run.queue_port or "", time)
+def _marking_panel(markings: Markings, time: Scale) -> Callable[[Axes, Series], object]:
+    return lambda ax, run: draw_port(ax, markings, run.queue_port or "", time)
 
 
 def _busiest_panel(ax: Axes, run: Series) -> None:
@@ -174,13 +174,13 @@ def _busiest_panel(ax: Axes, run: Series) -> None:
 
 def _program_panel(ax: Axes, programs: Sequence[ProgramTimes], scale: Scale) -> None:
     """Draws when each program ran. A program that ended at once is a thin line."""
-    for row, each in enumerate(programs):
-        start, end = (None if at_s is None else scale.of(at_s) for at_s in (each.start_s, each.end_s))
+    for row, program in enumerate(programs):
+        start, end = (None if at_s is None else scale.of(at_s) for at_s in (program.start_s, program.end_s))
         if start is not None:
             stop = ax.get_xlim()[1] if end is None else end
             color = kit.FLOW_COLORS[row % len(kit.FLOW_COLORS)]
             ax.barh(row, max(stop - start, 0), left=start, height=0.6, color=color, edgecolor=color, linewidth=1.2, alpha=0.8)
-    ax.set_yticks(range(len(programs)), [each.name for each in programs], fontsize=8)
+    ax.set_yticks(range(len(programs)), [program.name for program in programs], fontsize=8)
     ax.set_ylim(len(programs) - 0.4, -0.6)
     ax.grid(visible=False)
     ax.set_title("Programs", loc="left")
@@ -203,17 +203,17 @@ def _class_color(number: int) -> str:
 def _colors_by_class(run: Series) -> list[str]:
     """Returns the colour of each flow; nothing if all flows are of one class."""
     colors = [""] * (run.flows if run.classes else 0)
-    for number, each in enumerate(run.classes):
-        for flow in np.flatnonzero(each.mask).tolist():
+    for number, flow_class in enumerate(run.classes):
+        for flow in np.flatnonzero(flow_class.mask).tolist():
             colors[flow] = _class_color(number)
     return colors
 
 
 def _class_legend(ax: Axes, run: Series) -> None:
     lines = [kit.sample(_class_color(number), linewidth=2) for number in range(len(run.classes))]
-    shown = [each.label for each in run.classes]
-    columns = min(4, len(shown))
-    ax.legend(lines, shown, loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, borderaxespad=0.1, handlelength=1.4)
+    labels = [flow_class.label for flow_class in run.classes]
+    columns = min(4, len(labels))
+    ax.legend(lines, labels, loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, borderaxespad=0.1, handlelength=1.4)
 
 
 def _goodput_panel(ax: Axes, run: Series) -> None:
@@ -242,7 +242,7 @@ def _rtt_panel(ax: Axes, run: Series) -> None:
 
 def _has_tcp(run: Series) -> bool:
     """Returns whether there are flows over TCP beside others."""
-    return any(each.transport == "tcp" for each in run.classes)
+    return any(flow_class.transport == "tcp" for flow_class in run.classes)
 
 
 def _too_many(run: Series) -> bool:
@@ -282,11 +282,11 @@ def _flow_legend(ax: Axes, labels: Sequence[str]) -> None:
     """Draws a legend with the flows' names if there are few flows."""
     if 0 < len(labels) <= len(kit.FLOW_COLORS):
         lines = [kit.sample(color, linewidth=2) for color in kit.FLOW_COLORS[: len(labels)]]
-        shown = list(labels)
+        names = list(labels)
     elif labels:
         lines = [kit.sample("#9DB8CC", linewidth=1), kit.sample(kit.FLOW_COLORS[0], linewidth=2)]
-        shown = [f"each of {len(labels)} flows", "mean of those under way"]
+        names = [f"each of {len(labels)} flows", "mean of those under way"]
     else:
         return
-    columns = min(4, len(shown))
-    ax.legend(lines, shown, loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, borderaxespad=0.1, handlelength=1.4)
+    columns = min(4, len(names))
+    ax.legend(lines, names, loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, borderaxespad=0.1, handlelength=1.4)

@@ -103,5 +103,5 @@ def of_value(key: str, written: str) -> str:
 
 def amount(written: str) -> str:
     """Returns a quantity of a spec with a space before its unit; another text as it is."""
-    found = re.fullmatch(r"([0-9.]+)([A-Za-z/%]+)", written)
-    return f"{found[1]} {readable.typeset(found[2])}" if found else written
+    match = re.fullmatch(r"([0-9.]+)([A-Za-z/%]+)", written)
+    return f"{match[1]} {readable.typeset(match[2])}" if match else written

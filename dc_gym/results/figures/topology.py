@@ -79,8 +79,8 @@ def lay_out(graph: Graph) -> Layout:
         nodes = order[name]
         if height:
             nodes.sort(key=lambda node: _mean([at[other][0] for other in graph.neighbours(node) if other in at]))
-        for place, node in enumerate(nodes):
-            at[node] = ((place + 0.5) / len(nodes), float(height))
+        for position, node in enumerate(nodes):
+            at[node] = ((position + 0.5) / len(nodes), float(height))
     return Layout(at, layer)
 
 

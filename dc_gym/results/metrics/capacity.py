@@ -44,8 +44,8 @@ class Capacity:
         pairs = [(names[src], names[dst]) for src, dst in zip(flows["src"], flows["dst"], strict=True)]
         distinct = list(dict.fromkeys(pairs))
         share = _payload_share(flows, tables.ports)
-        found = _widest(links, distinct)
-        return cls(np.array([found[pair] for pair in pairs]) * share, _together(links, distinct) * share)
+        rates_bps = _widest(links, distinct)
+        return cls(np.array([rates_bps[pair] for pair in pairs]) * share, _together(links, distinct) * share)
 
 
 Link = tuple[str, str, float]
@@ -59,13 +59,13 @@ def arrived(received: Floats, edges_ns: Floats, flow_bps: Floats, total_bps: flo
     before it. Where an interval cannot carry the need of all flows together, each flow gets a share in proportion to its need.
     """
     spans_s = np.diff(edges_ns) / 1e9
-    found = received.copy()
+    arrived_bytes = received.copy()
     for edge in range(len(edges_ns) - 2, 0, -1):
-        need = np.minimum(found[:, edge + 1] - received[:, edge], flow_bps / 8 * spans_s[edge])
+        need = np.minimum(arrived_bytes[:, edge + 1] - received[:, edge], flow_bps / 8 * spans_s[edge])
         room = total_bps / 8 * spans_s[edge]
         needed = float(need.sum())
-        found[:, edge] = found[:, edge + 1] - need * (room / needed if needed > room else 1.0)
-    return found
+        arrived_bytes[:, edge] = arrived_bytes[:, edge + 1] - need * (room / needed if needed > room else 1.0)
+    return arrived_bytes
 
 
 def _payload_share(flows: Records, ports: Sequence[Mapping[str, Any]]) -> float:
@@ -78,13 +78,13 @@ def _payload_share(flows: Records, ports: Sequence[Mapping[str, Any]]) -> float:
 def _links(ports: Sequence[Mapping[str, Any]]) -> list[Link] | None:
     """Returns each link once; None if a port does not name its peer."""
     owner = {str(port["name"]): str(port["owner"]) for port in ports}
-    found = dict[frozenset[str], Link]()
+    links = dict[frozenset[str], Link]()
     for port in ports:
         if port.get("peer") not in owner:
             return None
         ends = frozenset((str(port["name"]), str(port["peer"])))
-        found[ends] = (str(port["owner"]), owner[str(port["peer"])], float(port["rate_bps"]))
-    return list(found.values())
+        links[ends] = (str(port["owner"]), owner[str(port["peer"])], float(port["rate_bps"]))
+    return list(links.values())
 
 
 class _Parts:
@@ -105,15 +105,15 @@ class _Parts:
 
 def _widest(links: Sequence[Link], pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], float]:
     """Returns, for each pair, the rate of the slowest link on its widest path. Links are added from the fastest on."""
-    parts, found, left = _Parts(), dict.fromkeys(pairs, np.inf), list(dict.fromkeys(pairs))
+    parts, rates_bps, left = _Parts(), dict.fromkeys(pairs, np.inf), list(dict.fromkeys(pairs))
     for rate in sorted({rate for _, _, rate in links}, reverse=True):
-        for a, b, own in links:
-            if own == rate:
+        for a, b, link_rate in links:
+            if link_rate == rate:
                 parts.join(a, b)
         for pair in [pair for pair in left if parts.of(pair[0]) == parts.of(pair[1])]:
-            found[pair] = rate
+            rates_bps[pair] = rate
             left.remove(pair)
-    return found
+    return rates_bps
 
 
 def _together(links: Sequence[Link], pairs: Sequence[tuple[str, str]]) -> float:

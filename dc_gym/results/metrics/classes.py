@@ -48,21 +48,21 @@ def label(entry: Mapping[str, Any]) -> str:
 def flat(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the numbers of all classes by name, such as "tcp, DSCP 10: goodput_bps". The controllers are not in the names, so
     that two runs with different ones can be compared."""
-    found: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
     for entry in summary.get("classes") or ():
-        place = f"{entry['transport']}, DSCP {entry['dscp']}" if entry["dscp"] else entry["transport"]
-        found |= {f"{place}: {name}": value for name, value in entry.items() if name not in IDENTITY}
-    return found
+        class_name = f"{entry['transport']}, DSCP {entry['dscp']}" if entry["dscp"] else entry["transport"]
+        numbers |= {f"{class_name}: {name}": value for name, value in entry.items() if name not in IDENTITY}
+    return numbers
 
 
 def dscps(tables: TableSource) -> npt.NDArray[np.int64]:
     """Returns the DSCP of each flow."""
-    found = np.zeros(len(tables.flows), np.int64)
+    flow_dscps = np.zeros(len(tables.flows), np.int64)
     known = tables.classes
     if len(known):
         rows = np.searchsorted(known["flow"], tables.flows["flow"])
-        found[:] = known["dscp"][np.minimum(rows, len(known) - 1)]
-    return found
+        flow_dscps[:] = known["dscp"][np.minimum(rows, len(known) - 1)]
+    return flow_dscps
 
 
 def classes_of(tables: TableSource) -> list[FlowClass]:
@@ -93,45 +93,45 @@ def class_metrics(
         steady: The flows that were active in the whole window.
         ideal_ns: The ideal completion time of each flow, if it is known.
     """
-    found = classes_of(tables)
-    if not found:
+    classes = classes_of(tables)
+    if not classes:
         return None
-    srtt, total = _mean_srtt_us(tables, window, found), float(goodput.sum())
+    srtt, total = _mean_srtt_us(tables, window, classes), float(goodput.sum())
     return [
-        {"transport": each.transport, "controller": each.controller, "dscp": each.dscp}
-        | _counts(tables, each)
-        | {"goodput_bps": float(goodput[each.mask].sum())}
-        | {"goodput_share": float(goodput[each.mask].sum()) / total if total else None}
-        | fairness_of(goodput[each.mask & steady])
+        {"transport": flow_class.transport, "controller": flow_class.controller, "dscp": flow_class.dscp}
+        | _counts(tables, flow_class)
+        | {"goodput_bps": float(goodput[flow_class.mask].sum())}
+        | {"goodput_share": float(goodput[flow_class.mask].sum()) / total if total else None}
+        | fairness_of(goodput[flow_class.mask & steady])
         | {"mean_srtt_us": srtt_us}
-        | _completion(tables, each, starts, ideal_ns)
-        for each, srtt_us in zip(found, srtt, strict=True)
+        | _completion(tables, flow_class, starts, ideal_ns)
+        for flow_class, srtt_us in zip(classes, srtt, strict=True)
     ]
 
 
-def _counts(tables: TableSource, each: FlowClass) -> dict[str, int]:
-    mine = tables.flows[each.mask]
-    done = int((mine["status"] == DONE).sum())
-    return {"flows": len(mine), "flows_done": done, "retransmits": int(mine["retransmits"].sum())}
+def _counts(tables: TableSource, flow_class: FlowClass) -> dict[str, int]:
+    flows = tables.flows[flow_class.mask]
+    completed = int((flows["status"] == DONE).sum())
+    return {"flows": len(flows), "flows_done": completed, "retransmits": int(flows["retransmits"].sum())}
 
 
-def _completion(tables: TableSource, each: FlowClass, starts: Window, ideal_ns: Floats | None) -> dict[str, Any]:
+def _completion(tables: TableSource, flow_class: FlowClass, starts: Window, ideal_ns: Floats | None) -> dict[str, Any]:
     """Returns completion times and slowdown of the class."""
-    sized = Sized.of(tables.flows[each.mask], starts, None if ideal_ns is None else ideal_ns[each.mask])
-    found = sized.spread()
+    sized = Sized.of(tables.flows[flow_class.mask], starts, None if ideal_ns is None else ideal_ns[flow_class.mask])
+    spread = sized.spread()
     unfinished = int((~sized.finished).sum())
-    return {"fct_flows": len(sized.size_bytes), "fct_unfinished": unfinished} | {name: found[name] for name in FCT_NAMES}
+    return {"fct_flows": len(sized.size_bytes), "fct_unfinished": unfinished} | {name: spread[name] for name in FCT_NAMES}
 
 
-def _mean_srtt_us(tables: TableSource, window: Window, found: list[FlowClass]) -> list[float | None]:
+def _mean_srtt_us(tables: TableSource, window: Window, classes: list[FlowClass]) -> list[float | None]:
     """Returns for each class the mean over its flows' samples in the window that have an estimate."""
     of_flow = np.zeros(len(tables.flows), np.int64)
-    for number, each in enumerate(found):
-        of_flow[each.mask] = number
-    sums, counts = (np.zeros(len(found), np.int64) for _ in range(2))
+    for number, flow_class in enumerate(classes):
+        of_flow[flow_class.mask] = number
+    sums, counts = (np.zeros(len(classes), np.int64) for _ in range(2))
     for piece in tables.pieces("tcp", "t_ns", "flow", "srtt_us"):
-        mine = window.holds(piece["t_ns"]) & (piece["srtt_us"] > 0)
-        numbers = of_flow[np.searchsorted(tables.flows["flow"], piece["flow"][mine])]
-        counts += np.bincount(numbers, minlength=len(found))
-        np.add.at(sums, numbers, piece["srtt_us"][mine].astype(np.int64))
+        rows = window.holds(piece["t_ns"]) & (piece["srtt_us"] > 0)
+        numbers = of_flow[np.searchsorted(tables.flows["flow"], piece["flow"][rows])]
+        counts += np.bincount(numbers, minlength=len(classes))
+        np.add.at(sums, numbers, piece["srtt_us"][rows].astype(np.int64))
     return [int(total) / int(count) if count else None for total, count in zip(sums, counts, strict=True)]

@@ -83,30 +83,32 @@ def epochs(tables: TableSource, duration_ns: int, routes: Routes, interval_ns: i
     spans = [(begin, end) for begin, end in pairwise(edges.tolist()) if end - begin >= HOLD * interval_ns]
     judged = [_edges(begin, end, interval_ns) for begin, end in spans]
     curves = Curves.of(tables, duration_ns, np.concatenate([np.empty(0), *judged]))
-    found: list[Epoch] = []
+    epochs: list[Epoch] = []
     since = int(edges[0]) - 1
     for begin, end in spans:
         here = rows[(starts <= begin) & (ends >= end)]
         if len(here):
-            joined, left = (int(((each > since) & (each <= begin)).sum()) for each in (starts, ends))
-            found.append(_epoch(curves, here, (begin, end), (joined, left), routes.shares_bps(here, tables), interval_ns, within))
+            joined, left = (int(((times_ns > since) & (times_ns <= begin)).sum()) for times_ns in (starts, ends))
+            epochs.append(
+                _epoch(curves, here, (begin, end), (joined, left), routes.shares_bps(here, tables), interval_ns, within)
+            )
         since = begin
-        if len(found) > MOST_EPOCHS:
+        if len(epochs) > MOST_EPOCHS:
             return None
-    return found
+    return epochs
 
 
-def convergence_metrics(found: Sequence[Epoch] | None) -> dict[str, Any]:
+def convergence_metrics(epochs: Sequence[Epoch] | None) -> dict[str, Any]:
     """Returns the entries of summary.json: times over epochs and over flows, and how many never got there. All are null if the
     epochs are not known."""
-    if found is None:
+    if epochs is None:
         return dict.fromkeys(convergence_metrics([]))
-    shared = [epoch for epoch in found if epoch.flows > 1]
+    shared = [epoch for epoch in epochs if epoch.flows > 1]
     settled = [epoch.convergence_ns for epoch in shared if epoch.convergence_ns is not None]
-    reactions = [each for epoch in found for each in epoch.reactions_ns]
-    quick = np.array([each for each in reactions if each is not None], np.float64) / 1e9
+    reactions = [reaction_ns for epoch in epochs for reaction_ns in epoch.reactions_ns]
+    quick = np.array([reaction_ns for reaction_ns in reactions if reaction_ns is not None], np.float64) / 1e9
     return {
-        "epochs": len(found),
+        "epochs": len(epochs),
         "convergence_mean_s": float(np.mean(settled)) / 1e9 if settled else None,
         "convergence_max_s": max(settled) / 1e9 if settled else None,
         "convergence_never": len(shared) - len(settled),
@@ -149,8 +151,8 @@ def _edges(begin_ns: int, end_ns: int, interval_ns: int) -> npt.NDArray[np.int64
     return np.arange(begin_ns, end_ns + 1, interval_ns)
 
 
-def _first_run(good: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+def _first_run(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """Returns as [rows] the index at which HOLD successive true values first begin; -1 if there are none."""
-    sums = np.cumsum(np.pad(good, ((0, 0), (1, 0))), axis=1)
+    sums = np.cumsum(np.pad(flags, ((0, 0), (1, 0))), axis=1)
     full: npt.NDArray[np.bool_] = sums[:, HOLD:] - sums[:, :-HOLD] == HOLD
     return np.where(full.any(axis=1), full.argmax(axis=1), -1)

@@ -42,8 +42,8 @@ class Curves:
 
         If they are read at these times only, samples that no time needs are left out. There may be many more of them.
         """
-        flows, found = tables.flows, _needed(tables, times_ns)
-        samples = found.samples
+        flows, selection = tables.flows, _needed(tables, times_ns)
+        samples = selection.samples
         begins, ends = (np.searchsorted(samples["flow"], flows["flow"], side=side) for side in ("left", "right"))
         counts = (ends - begins).astype(np.int64)
         first = np.concatenate(([0], np.cumsum(counts + 2)))
@@ -53,7 +53,7 @@ class Curves:
         t_ns[first[:-1]], received[first[:-1]] = np.maximum(flows["start_ns"], 0), 0
         last = first[1:] - 1
         ends_ns = np.where(flows["end_ns"] >= 0, flows["end_ns"], stop_ns)
-        drained_ns = np.minimum(t_ns[last - 1] + found.interval_ns, stop_ns)
+        drained_ns = np.minimum(t_ns[last - 1] + selection.interval_ns, stop_ns)
         ends_ns = np.where(flows["status"] == STOPPED, np.maximum(ends_ns, drained_ns), ends_ns)
         received[last], t_ns[last] = flows["received_bytes"], np.maximum(ends_ns, t_ns[last - 1])
         span = int(t_ns.max(initial=0)) + 1
@@ -64,8 +64,8 @@ class Curves:
         times = np.asarray(times_ns, np.float64)[None, :]
         begin, end = self.first[rows][:, None], self.first[rows + 1][:, None] - 1
         clipped = np.clip(times, self.t_ns[begin], self.t_ns[end])
-        wanted = rows[:, None] * self._span_ns + np.floor(clipped).astype(np.int64)
-        left = np.clip(np.searchsorted(self._keys, wanted, side="right") - 1, begin, end - 1)
+        keys = rows[:, None] * self._span_ns + np.floor(clipped).astype(np.int64)
+        left = np.clip(np.searchsorted(self._keys, keys, side="right") - 1, begin, end - 1)
         t0, t1 = self.t_ns[left], self.t_ns[left + 1]
         share = np.where(t1 > t0, (clipped - t0) / np.maximum(t1 - t0, 1), 1.0)
         low, high = self.received_bytes[left], self.received_bytes[left + 1]
@@ -108,7 +108,7 @@ def _needed(tables: TableSource, times_ns: npt.ArrayLike | None) -> _Samples:
     Between two successive times, a flow needs its first sample and its last.
     """
     times = None if times_ns is None else np.unique(np.asarray(times_ns, np.float64))
-    found = _Samples(np.empty(0, SAMPLE))
+    selection = _Samples(np.empty(0, SAMPLE))
     parts: list[npt.NDArray[np.void]] = []
     last_ns = None
     for piece in tables.pieces("tcp", *SAMPLE.names or ()):
@@ -118,12 +118,12 @@ def _needed(tables: TableSource, times_ns: npt.ArrayLike | None) -> _Samples:
         apart = np.diff(samples["t_ns"], prepend=samples["t_ns"][:1] if last_ns is None else last_ns)
         last_ns = samples["t_ns"][-1:]
         if (apart := apart[apart > 0]).size:
-            found.interval_ns = min(found.interval_ns or int(apart.min()), int(apart.min()))
+            selection.interval_ns = min(selection.interval_ns or int(apart.min()), int(apart.min()))
         parts.append(_thinned(samples, times))
         if len(parts) == PARTS:
             parts = [_thinned(np.concatenate(parts), times)]
-    found.samples = _thinned(np.concatenate([found.samples, *parts]), times)
-    return found
+    selection.samples = _thinned(np.concatenate([selection.samples, *parts]), times)
+    return selection
 
 
 def _thinned(samples: npt.NDArray[np.void], times: Floats | None) -> npt.NDArray[np.void]:
@@ -131,8 +131,8 @@ def _thinned(samples: npt.NDArray[np.void], times: Floats | None) -> npt.NDArray
     samples = samples[np.argsort(samples["flow"], kind="stable")]
     if times is None or not len(samples):
         return samples
-    place = np.searchsorted(times, samples["t_ns"], side="left")
-    changes = (np.diff(place) != 0) | (np.diff(samples["flow"]) != 0)
+    interval = np.searchsorted(times, samples["t_ns"], side="left")
+    changes = (np.diff(interval) != 0) | (np.diff(samples["flow"]) != 0)
     return samples[np.concatenate(([True], changes)) | np.concatenate((changes, [True]))]
 
 

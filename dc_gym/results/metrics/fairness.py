@@ -50,19 +50,19 @@ def max_min(paths: Sequence[Sequence[int]], capacity: Floats, demand: Floats | N
     count = len(paths)
     ports = np.array([port for path in paths for port in path], np.int64)
     flows = np.repeat(np.arange(count), [len(path) for path in paths])
-    asked = np.full(count, np.inf) if demand is None else np.asarray(demand, np.float64)
+    demands = np.full(count, np.inf) if demand is None else np.asarray(demand, np.float64)
     rates, growing, level = np.zeros(count), np.ones(count, bool), 0.0
     left = np.asarray(capacity, np.float64).copy()
     while growing.any():
         crossing = np.bincount(ports[growing[flows]], minlength=len(left))
         room = np.divide(left, crossing, out=np.full(len(left), np.inf), where=crossing > 0)
-        step = min(float(room.min()), float((asked[growing] - level).min()))
+        step = min(float(room.min()), float((demands[growing] - level).min()))
         if not np.isfinite(step):
             raise ValueError("a flow without a path and without a demand has no fair share")
         level += step
         left -= step * crossing
         full = (crossing > 0) & (room <= step * (1 + 1e-12))
-        stopped = growing & (np.bincount(flows[full[ports]], minlength=count) > 0) | growing & (asked <= level * (1 + 1e-12))
+        stopped = growing & (np.bincount(flows[full[ports]], minlength=count) > 0) | growing & (demands <= level * (1 + 1e-12))
         rates[stopped] = level
         growing &= ~stopped
     return rates

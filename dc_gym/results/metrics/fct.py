@@ -51,10 +51,10 @@ class Sized:
     @classmethod
     def of(cls, flows: Records, window: Window, ideal_ns: Floats | None = None) -> Sized:
         """Returns the flows that started in the window. `ideal_ns`: the ideal FCT of every flow, NaN where there is none."""
-        mine = counted(flows, window)
-        fct = np.where(flows["status"] == DONE, flows["fct_ns"], np.nan)[mine]
-        ideal = np.full(len(fct), np.nan) if ideal_ns is None else ideal_ns[mine]
-        return cls(flows["group"][mine].astype(np.int64), flows["size_bytes"][mine].astype(np.int64), fct / 1e9, fct / ideal)
+        mask = counted(flows, window)
+        fct = np.where(flows["status"] == DONE, flows["fct_ns"], np.nan)[mask]
+        ideal = np.full(len(fct), np.nan) if ideal_ns is None else ideal_ns[mask]
+        return cls(flows["group"][mask].astype(np.int64), flows["size_bytes"][mask].astype(np.int64), fct / 1e9, fct / ideal)
 
     @property
     def finished(self) -> npt.NDArray[np.bool_]:
@@ -88,8 +88,8 @@ class Sized:
 def counted(flows: Records, window: Window) -> npt.NDArray[np.bool_]:
     """Returns a mask of the flows with a size, except UDP, that started in the window."""
     sized = (flows["size_bytes"] > 0) & (flows["transport"] != UDP)
-    mine: npt.NDArray[np.bool_] = sized & window.holds(flows["start_ns"])
-    return mine
+    mask: npt.NDArray[np.bool_] = sized & window.holds(flows["start_ns"])
+    return mask
 
 
 def fct_metrics(flows: Records, window: Window, ideal_ns: Floats | None = None) -> dict[str, Any]:
@@ -112,6 +112,6 @@ def _spread(prefix: str, values: Floats, suffix: str = "") -> dict[str, float | 
     known = values[np.isfinite(values)]
     if not len(known):
         return {f"{prefix}{name}{suffix}": None for name in ("mean", *PERCENTILES)}
-    found = np.percentile(known, list(PERCENTILES.values()))
-    numbers = [float(known.mean()), *map(float, found)]
+    percentiles = np.percentile(known, list(PERCENTILES.values()))
+    numbers = [float(known.mean()), *map(float, percentiles)]
     return {f"{prefix}{name}{suffix}": number for name, number in zip(("mean", *PERCENTILES), numbers, strict=True)}

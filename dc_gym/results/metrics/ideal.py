@@ -169,18 +169,18 @@ def of(
     classes, of_flow = classify(schedule, graph, router, framings)
     sizes = np.array([flow.request.size_bytes for flow in schedule.flows], np.int64)
     closed, fct = (np.full(len(sizes), np.nan) for _ in range(2))
-    for number, each in enumerate(classes):
-        closed[of_flow == number] = each.closed_form_ns(sizes[of_flow == number])
+    for number, path_class in enumerate(classes):
+        closed[of_flow == number] = path_class.closed_form_ns(sizes[of_flow == number])
     if measure is None or not len(classes):
         return Ideal(of_flow, closed, closed, None, {"method": "closed-form", "classes": len(classes)})
     groups = _groups(schedule, of_flow)
     curves = {}
     for (number, controller), rows in groups.items():
         key = _key(classes[number], controller, depends_on)
-        wanted = np.unique(sizes[rows])
+        flow_sizes = np.unique(sizes[rows])
         model = schedule.flows[int(rows[0])]
         fits = partial(_is_of_class, classes[number], model, graph, router, framings)
-        curves[number, controller] = FctCurve(classes[number], model, cache_dir() / PART / f"{key}.json", wanted, fits)
+        curves[number, controller] = FctCurve(classes[number], model, cache_dir() / PART / f"{key}.json", flow_sizes, fits)
     measured = complete(list(curves.values()), measure, seed)
     for group, rows in groups.items():
         fct[rows] = curves[group].at(sizes[rows])
@@ -201,16 +201,16 @@ def classify(
     hops, tcp = _hops(graph), of_tcp(graph.mtu_bytes)
     numbers: dict[PathClass, int] = {}
     known: dict[tuple[object, ...], int] = {}
-    found = np.full(len(schedule.flows), -1, np.int32)
+    class_of_flow = np.full(len(schedule.flows), -1, np.int32)
     rows = [row for row, flow in enumerate(schedule.flows) if has_ideal(flow)]
     flows = [schedule.flows[row] for row in rows]
     for row, flow, ways in zip(rows, flows, both_ways(flows, graph, router), strict=True):
         transport = flow.request.transport
         if (transport, ways) not in known:
-            each = _class_of(ways, hops, framings.get(transport, tcp))
-            known[transport, ways] = numbers.setdefault(each, len(numbers))
-        found[row] = known[transport, ways]
-    return list(numbers), found
+            path_class = _class_of(ways, hops, framings.get(transport, tcp))
+            known[transport, ways] = numbers.setdefault(path_class, len(numbers))
+        class_of_flow[row] = known[transport, ways]
+    return list(numbers), class_of_flow
 
 
 def _hops(graph: Graph) -> dict[str, tuple[int, int, str]]:
@@ -223,17 +223,17 @@ def _class_of(ways: tuple[tuple[str, ...], ...], hops: Mapping[str, tuple[int, i
 
 
 def _is_of_class(
-    wanted: PathClass, model: Flow, graph: Graph, router: Router, framings: Mapping[str | None, Framing], src_port: int
+    path_class: PathClass, model: Flow, graph: Graph, router: Router, framings: Mapping[str | None, Framing], src_port: int
 ) -> bool:
     ways = ways_from(model, graph, router, src_port)
     hops = {port: _hop(graph, port) for way in ways for port in way}
-    return _class_of(ways, hops, framings.get(model.request.transport) or of_tcp(graph.mtu_bytes)) == wanted
+    return _class_of(ways, hops, framings.get(model.request.transport) or of_tcp(graph.mtu_bytes)) == path_class
 
 
 def has_ideal(flow: Flow) -> bool:
     """Returns whether a flow has an ideal: it goes over TCP or RDMA, has a size, and sends as fast as it can."""
-    asked = flow.request
-    return asked.transport != "udp" and asked.size_bytes > 0 and not asked.rate_bps
+    request = flow.request
+    return request.transport != "udp" and request.size_bytes > 0 and not request.rate_bps
 
 
 def complete(curves: Sequence[FctCurve], measure: Measure, seed: int) -> int:
@@ -245,14 +245,14 @@ def complete(curves: Sequence[FctCurve], measure: Measure, seed: int) -> int:
             curve.known = _read(curve.file)
         few = [curve for curve in curves if len(curve.wanted) <= EXACT]
         many = [curve for curve in curves if len(curve.wanted) > EXACT]
-        wanted = {id(curve): curve.missing(curve.wanted.tolist()) for curve in few}
-        wanted |= {id(curve): curve.missing(_first_grid(curve.wanted, curve.path_class.framing.payload_bytes)) for curve in many}
-        sent += _fill(curves, wanted, measure)
+        sizes = {id(curve): curve.missing(curve.wanted.tolist()) for curve in few}
+        sizes |= {id(curve): curve.missing(_first_grid(curve.wanted, curve.path_class.framing.payload_bytes)) for curve in many}
+        sent += _fill(curves, sizes, measure)
         for _ in range(ROUNDS):
-            wanted = {id(curve): _middles(curve) for curve in many}
-            if not any(wanted.values()):
+            sizes = {id(curve): _middles(curve) for curve in many}
+            if not any(sizes.values()):
                 break
-            sent += _fill(many, wanted, measure)
+            sent += _fill(many, sizes, measure)
         sent += _check(many, measure, seed)
         for curve in curves:
             _write(curve)
@@ -276,16 +276,16 @@ def _probes(curve: FctCurve, seed: int) -> list[int]:
     widest, and randomly drawn others as far as the bytes last."""
     free = [size for size in curve.missing(curve.wanted.tolist()) if size <= PROBE_BYTES]
     chosen, left = free[-1:], PROBE_BYTES - sum(free[-1:])
-    for place in np.random.default_rng(seed).permutation(len(free[:-1])).tolist():
-        if len(chosen) < PROBES and free[place] <= left:
-            chosen.append(free[place])
-            left -= free[place]
+    for index in np.random.default_rng(seed).permutation(len(free[:-1])).tolist():
+        if len(chosen) < PROBES and free[index] <= left:
+            chosen.append(free[index])
+            left -= free[index]
     return sorted(chosen)
 
 
-def _first_grid(wanted: Ints, payload: int) -> list[int]:
+def _first_grid(sizes: Ints, payload: int) -> list[int]:
     """Returns the first grid, from the smallest to the largest size that occurs."""
-    low, high = int(wanted[0]), int(wanted[-1])
+    low, high = int(sizes[0]), int(sizes[-1])
     steps = [size for n in range(1, BOUNDARIES + 1) for size in (n * payload, n * payload + 1)]
     while steps[-1] < high:
         steps.append(steps[-1] * 2)
@@ -309,10 +309,10 @@ def _middles(curve: FctCurve) -> list[int]:
     return [(a + b) // 2 for a, b in pairwise(inside) if b - a > curve.path_class.framing.payload_bytes and (a, b) not in trusted]
 
 
-def _fill(curves: Sequence[FctCurve], wanted: Mapping[int, Sequence[int]], measure: Measure) -> int:
+def _fill(curves: Sequence[FctCurve], sizes: Mapping[int, Sequence[int]], measure: Measure) -> int:
     """Measures the sizes that each curve wants (by its id) and the cache does not have. Returns the number of flows that were
     sent."""
-    todo = [(curve, size) for curve in curves for size in wanted[id(curve)] if size not in curve.known]
+    todo = [(curve, size) for curve in curves for size in sizes[id(curve)] if size not in curve.known]
     for begin in range(0, len(todo), MOST_FLOWS):
         part = todo[begin : begin + MOST_FLOWS]
         for factor in PATIENCE:
@@ -327,7 +327,7 @@ def _fill(curves: Sequence[FctCurve], wanted: Mapping[int, Sequence[int]], measu
                 " set metrics.slowdown to closed-form"
             )
     for curve in curves:
-        curve.points |= {size: curve.known[size] for size in wanted[id(curve)]}
+        curve.points |= {size: curve.known[size] for size in sizes[id(curve)]}
     return len(todo)
 
 
@@ -344,7 +344,7 @@ def _send(todo: Sequence[tuple[FctCurve, int]], measure: Measure, factor: int) -
     for row in np.flatnonzero(alone).tolist():
         curve, size = todo[row]
         curve.known[size] = int(table["fct_ns"][row])
-    return [each for each, was_alone in zip(todo, alone.tolist(), strict=True) if not was_alone]
+    return [pair for pair, was_alone in zip(todo, alone.tolist(), strict=True) if not was_alone]
 
 
 def _were_alone(table: Records, stop_ns: int) -> npt.NDArray[np.bool_]:
@@ -384,9 +384,9 @@ def _groups(schedule: Schedule, of_flow: npt.NDArray[np.int32]) -> dict[tuple[in
     controllers = np.array([flow.cc for flow in schedule.flows], object)
     groups = {}
     for number in np.unique(of_flow[of_flow >= 0]).tolist():
-        mine = np.flatnonzero(of_flow == number)
-        for controller in dict.fromkeys(controllers[mine]):
-            groups[number, str(controller)] = mine[controllers[mine] == controller]
+        class_rows = np.flatnonzero(of_flow == number)
+        for controller in dict.fromkeys(controllers[class_rows]):
+            groups[number, str(controller)] = class_rows[controllers[class_rows] == controller]
     return groups
 
 
@@ -400,8 +400,8 @@ def _hop(graph: Graph, ifname: str) -> tuple[int, int, str]:
 def _rest_of(cable: Any) -> dict[str, str]:
     """Returns the fields of a cable other than its ends, rate and delay, and the other direction if that differs. Impairments are
     left out, since an idle network has none."""
-    found = {name: getattr(cable, name) for name in cable.__slots__ if name not in NOT_IDEAL}
-    return {name: repr(value) for name, value in found.items() if value is not None}
+    attributes = {name: getattr(cable, name) for name in cable.__slots__ if name not in NOT_IDEAL}
+    return {name: repr(value) for name, value in attributes.items() if value is not None}
 
 
 def _key(path_class: PathClass, controller: str, depends_on: Mapping[str, Any]) -> str:

@@ -38,6 +38,6 @@ def _lost_events(tables: TableSource) -> int | None:
 
 def _active_s(flows: Records, nics: Records, window: Window) -> float:
     """Returns the sum of the times for which these flows were under way."""
-    mine = flows[np.isin(flows["flow"], nics["flow"]) & (flows["start_ns"] >= 0)]
-    ends = np.where(mine["end_ns"] >= 0, mine["end_ns"], window.stop_ns)
-    return float((ends - mine["start_ns"]).sum()) / 1e9
+    nic_flows = flows[np.isin(flows["flow"], nics["flow"]) & (flows["start_ns"] >= 0)]
+    ends = np.where(nic_flows["end_ns"] >= 0, nic_flows["end_ns"], window.stop_ns)
+    return float((ends - nic_flows["start_ns"]).sum()) / 1e9

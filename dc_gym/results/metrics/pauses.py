@@ -51,14 +51,14 @@ def find_pauses(tables: TableSource, paths: Sequence[Sequence[int]], classes: Se
     last = _last(tables)
     if not last:
         return None
-    t_ns, growth = _held(tables, [place for place, counters in last.items() if counters["paused_ns"]])
+    t_ns, growth = _held(tables, [key for key, counters in last.items() if counters["paused_ns"]])
     starts, ends = tables.flows["start_ns"], tables.flows["end_ns"]
     life = np.stack([starts, np.where(ends >= 0, ends, stop_ns)]).astype(np.float64)
     paused_ns = np.zeros(len(starts))
     for (path, number), rows in _alike(paths, classes).items():
-        mine = [growth[port, number] for port in path if (port, number) in growth]
-        if mine:
-            total = np.concatenate(([0.0], np.cumsum(np.max(mine, axis=0))))
+        growths = [growth[port, number] for port in path if (port, number) in growth]
+        if growths:
+            total = np.concatenate(([0.0], np.cumsum(np.max(growths, axis=0))))
             until_start, until_end = (np.interp(life[end, rows], t_ns, total) for end in (0, 1))
             paused_ns[rows] = until_end - until_start
     lived = (starts >= 0) & (life[1] > life[0])
@@ -81,12 +81,12 @@ def _held(tables: TableSource, keys: Collection[tuple[int, int]]) -> tuple[Float
     if not keys:
         return np.zeros(1), {}
     keys = sorted(keys)
-    wanted = np.array([_key(*key) for key in keys], np.int64)
+    packed_keys = np.array([_key(*key) for key in keys], np.int64)
     times, values = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
     for piece in tables.pieces("class_queues", "t_ns", "port", "class", "paused_ns"):
-        mine = np.isin(_key(piece["port"].astype(np.int64), piece["class"].astype(np.int64)), wanted)
-        times.append(piece["t_ns"][mine])
-        values.append(piece["paused_ns"][mine])
+        rows = np.isin(_key(piece["port"].astype(np.int64), piece["class"].astype(np.int64)), packed_keys)
+        times.append(piece["t_ns"][rows])
+        values.append(piece["paused_ns"][rows])
     t_ns = np.concatenate(([0], np.concatenate(times)[:: len(keys)])).astype(np.float64)
     paused = np.concatenate(values).reshape(-1, len(keys)).astype(np.float64)
     growth = np.diff(paused, axis=0, prepend=0)
@@ -95,12 +95,12 @@ def _held(tables: TableSource, keys: Collection[tuple[int, int]]) -> tuple[Float
 
 def _last(tables: TableSource) -> dict[tuple[int, int], dict[str, int]]:
     """Returns the counters at the last sweep, by port and class; nothing if the ports have no classes."""
-    found: dict[tuple[int, int], dict[str, int]] = {}
+    last_counters: dict[tuple[int, int], dict[str, int]] = {}
     for piece in tables.pieces("class_queues", "t_ns", "port", "class", *COUNTERS):
         latest = piece["t_ns"] == piece["t_ns"][-1:].max(initial=0)
         rows = zip(*(piece[name][latest].tolist() for name in ("port", "class", *COUNTERS)), strict=True)
-        found |= {(port, number): dict(zip(COUNTERS, counters, strict=True)) for port, number, *counters in rows}
-    return found
+        last_counters |= {(port, number): dict(zip(COUNTERS, counters, strict=True)) for port, number, *counters in rows}
+    return last_counters
 
 
 def _key(port: Any, number: Any) -> Any:
@@ -110,7 +110,7 @@ def _key(port: Any, number: Any) -> Any:
 
 def _alike(paths: Sequence[Sequence[int]], classes: Sequence[int]) -> dict[tuple[tuple[int, ...], int], Ints]:
     """Returns the rows of the flows with the same path and class."""
-    found: dict[tuple[tuple[int, ...], int], list[int]] = {}
+    groups: dict[tuple[tuple[int, ...], int], list[int]] = {}
     for row, (path, number) in enumerate(zip(paths, classes, strict=True)):
-        found.setdefault((tuple(path), number), []).append(row)
-    return {key: np.array(rows, np.int64) for key, rows in found.items()}
+        groups.setdefault((tuple(path), number), []).append(row)
+    return {key: np.array(rows, np.int64) for key, rows in groups.items()}

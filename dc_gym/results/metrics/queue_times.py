@@ -43,6 +43,6 @@ class QueueTimes:
         return float(begin_bytes(self.first + len(self.times_ns)))
 
 
-def by_port(told: Mapping[str, Sequence[object]], window_ns: int) -> dict[str, QueueTimes]:
+def by_port(times_by_port: Mapping[str, Sequence[object]], window_ns: int) -> dict[str, QueueTimes]:
     """Returns the times of ports by name, from `queue_times` of a ground's ground.json."""
-    return {port: QueueTimes(first, times, window_ns) for port, (first, times) in told.items()}  # type: ignore[arg-type]
+    return {port: QueueTimes(first, times, window_ns) for port, (first, times) in times_by_port.items()}  # type: ignore[arg-type]

@@ -75,11 +75,11 @@ class Counted:
     @classmethod
     def of(cls, tables: TableSource, columns: tuple[str, ...], window: Window | None = None) -> Counted:
         """Returns the counters of a window, including a sweep at its end, or of the whole run."""
-        found = cls(columns, len(tables.ports))
+        counters = cls(columns, len(tables.ports))
         for piece in tables.pieces("queues", "t_ns", "port", *columns):
             t_ns = piece["t_ns"]
-            found._add(piece, slice(None) if window is None else window.spans(t_ns))
-        return found
+            counters._add(piece, slice(None) if window is None else window.spans(t_ns))
+        return counters
 
     def gain(self, column: str) -> Counts:
         """Returns each port's growth of a counter from the first sweep to the last."""
@@ -102,9 +102,9 @@ def of_port(tables: TableSource, row: int, column: str) -> tuple[npt.NDArray[np.
     """Returns the times of all sweeps, and a column at one port."""
     parts = [(np.empty(0, np.int64), np.empty(0, np.uint64))]
     for piece in tables.pieces("queues", "t_ns", "port", column):
-        mine = piece["port"] == row
-        parts.append((piece["t_ns"][mine], piece[column][mine]))
-    t_ns, values = (np.concatenate(each) for each in zip(*parts, strict=True))
+        port_rows = piece["port"] == row
+        parts.append((piece["t_ns"][port_rows], piece[column][port_rows]))
+    t_ns, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return t_ns, values
 
 
@@ -151,15 +151,15 @@ def sides(ports: Sequence[Mapping[str, Any]]) -> npt.NDArray[Any]:
 def queue_metrics(table: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
     """Returns the entries of summary.json from the table of ports: the busiest port, the longest queue overall, at a switch and
     at a host, drops and marks."""
-    found: dict[str, Any] = dict.fromkeys(NAMES)
-    found |= _longest(table, np.ones(len(table["port"]), bool), "bottleneck_port", "")
+    entries: dict[str, Any] = dict.fromkeys(NAMES)
+    entries |= _longest(table, np.ones(len(table["port"]), bool), "bottleneck_port", "")
     for side in SIDES:
-        found |= _longest(table, table["side"] == side, f"{side}_port", f"{side}_")
-    if found["bottleneck_port"] is not None:
-        row = list(table["port"]).index(found["bottleneck_port"])
-        found["queueing_delay_s"] = _or_none(table["mean_delay_s"][row])
-        found["p99_queueing_delay_s"] = _or_none(table["p99_delay_s"][row])
-    return found | _busiest(table)
+        entries |= _longest(table, table["side"] == side, f"{side}_port", f"{side}_")
+    if entries["bottleneck_port"] is not None:
+        row = list(table["port"]).index(entries["bottleneck_port"])
+        entries["queueing_delay_s"] = _or_none(table["mean_delay_s"][row])
+        entries["p99_queueing_delay_s"] = _or_none(table["p99_delay_s"][row])
+    return entries | _busiest(table)
 
 
 def class_drops(tables: TableSource, window: Window, names: Sequence[str]) -> list[dict[str, Any]] | None:
@@ -182,8 +182,8 @@ def _by_class(rows: Piece, t_ns: int, classes: int) -> npt.NDArray[np.int64]:
     """Returns as [2, classes] the drops and marks at one sweep, summed over ports."""
     at = rows["t_ns"] == t_ns
     counted = np.zeros((2, classes), np.int64)
-    for place, name in enumerate(("drops", "marks")):
-        np.add.at(counted[place], rows["class"][at], rows[name][at].astype(np.int64))
+    for index, name in enumerate(("drops", "marks")):
+        np.add.at(counted[index], rows["class"][at], rows[name][at].astype(np.int64))
     return counted
 
 
@@ -191,16 +191,16 @@ def _queues(
     tables: TableSource, window: Window, counted: Mapping[str, npt.NDArray[Any]], times: Mapping[str, QueueTimes]
 ) -> dict[str, Floats]:
     """Returns mean, percentiles and maximum of each port's queue. `counted`: the ports' counters over the window."""
-    found, exact = _levels(tables, window, counted), _exact(tables, window)
-    apart = np.abs(found["mean"] - exact["mean"]) > REPRESENTATIVE * exact["mean"]
+    levels, exact = _levels(tables, window, counted), _exact(tables, window)
+    apart = np.abs(levels["mean"] - exact["mean"]) > REPRESENTATIVE * exact["mean"]
     for percent in PERCENTILES:
-        found[f"p{percent}"][apart] = np.nan
-    found |= {name: np.where(np.isnan(values), found[name], values) for name, values in exact.items()}
+        levels[f"p{percent}"][apart] = np.nan
+    levels |= {name: np.where(np.isnan(values), levels[name], values) for name, values in exact.items()}
     for row, port in enumerate(tables.ports):
-        if (own := times.get(str(port["name"]))) is not None:
+        if (port_times := times.get(str(port["name"]))) is not None:
             for percent in PERCENTILES:
-                found[f"p{percent}"][row] = np.fmin(own.percentile(percent), found["max"][row])
-    return found
+                levels[f"p{percent}"][row] = np.fmin(port_times.percentile(percent), levels["max"][row])
+    return levels
 
 
 def _exact(tables: TableSource, window: Window) -> dict[str, Floats]:
@@ -245,21 +245,21 @@ def _levels(tables: TableSource, window: Window, counted: Mapping[str, npt.NDArr
     for ports, backlog in _backlogs(tables, window):
         tally.add((ports << BACKLOG_BITS) | backlog)
     keys, counts, _ = tally.result()
-    found = {name: np.full(count, np.nan) for name in ("mean", *(f"p{percent}" for percent in PERCENTILES), "max")}
+    levels = {name: np.full(count, np.nan) for name in ("mean", *(f"p{percent}" for percent in PERCENTILES), "max")}
     ends = np.searchsorted(keys, np.arange(count + 1) << BACKLOG_BITS)
     for port in np.flatnonzero(np.diff(ends)):
-        own = slice(ends[port], ends[port + 1])
-        values, times = keys[own] & ((1 << BACKLOG_BITS) - 1), counts[own]
+        port_keys = slice(ends[port], ends[port + 1])
+        values, times = keys[port_keys] & ((1 << BACKLOG_BITS) - 1), counts[port_keys]
         sweeps = int(times.sum())
         for percent in PERCENTILES:
             if sweeps >= needed_sweeps(percent):
-                found[f"p{percent}"][port] = percentile(values, times, percent)
+                levels[f"p{percent}"][port] = percentile(values, times, percent)
         if not _missed(int(values[-1]), sweeps, int(counted["tx_packets"][port]), int(counted["drops"][port])):
-            found["mean"][port] = int((values * times).sum()) / sweeps
-            found["max"][port] = (
+            levels["mean"][port] = int((values * times).sum()) / sweeps
+            levels["max"][port] = (
                 values[-1] if _fits_drops(tables.ports[port], int(values[-1]), int(counted["drops"][port])) else np.nan
             )
-    return found
+    return levels
 
 
 def needed_sweeps(percent: float) -> int:
@@ -283,9 +283,9 @@ def _longest(table: Mapping[str, npt.NDArray[Any]], mask: npt.NDArray[np.bool_],
     if not np.isfinite(means).any():
         return {}
     row = int(np.nanargmax(means))
-    mean, p99, most = (_or_none(table[each][row]) for each in QUEUES)
+    mean, p99, most = (_or_none(table[column][row]) for column in QUEUES)
     values = (mean, p99, None if most is None else int(most))
-    return {name: str(table["port"][row])} | {f"{prefix}{each}": value for each, value in zip(QUEUES, values, strict=True)}
+    return {name: str(table["port"][row])} | {f"{prefix}{column}": value for column, value in zip(QUEUES, values, strict=True)}
 
 
 def _or_none(value: float) -> float | None:
@@ -312,7 +312,7 @@ def _lost_and_marked(table: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
 
 def _names() -> Sequence[str]:
     head = ("utilization", "busiest_port", *QUEUES, "queueing_delay_s", "p99_queueing_delay_s", "bottleneck_port")
-    sides = [name for side in SIDES for name in (f"{side}_port", *(f"{side}_{each}" for each in QUEUES))]
+    sides = [name for side in SIDES for name in (f"{side}_port", *(f"{side}_{column}" for column in QUEUES))]
     return (*head, *sides, "drops", "drop_ratio", "marks", "mark_ratio")
 
 

@@ -90,7 +90,7 @@ def series(
     capacity = Capacity.of(tables) if as_arrived else None
     classes = tuple(classes_of(tables))
     lines, total, fairness, class_bps = _goodput(tables, edges, capacity, classes)
-    each, mean = _sampled(tables, edges, "srtt_us")
+    flow_srtt_us, mean = _sampled(tables, edges, "srtt_us")
     over_rdma = bool(len(tables.nic_flows))
     of_nic = np.isin(tables.flows["flow"], tables.nic_flows["flow"]) if over_rdma else None
     rates, mean_rate = _sampled(tables, edges, "delivery_rate_bps", of_nic)
@@ -98,7 +98,7 @@ def series(
         t_s=(edges[:-1] + edges[1:]) / 2e9,
         queue_bytes=queue_means(tables, row, edges),
         goodput_bps=lines,
-        srtt_us=each,
+        srtt_us=flow_srtt_us,
         jain=fairness,
         queue_port=port.get("name"),
         k_bytes=port.get("k_bytes"),
@@ -141,8 +141,8 @@ def _goodput(
     for rows in curves.blocks(intervals):
         read = curves.at(rows, edges)
         received += read.sum(axis=0)
-        for number, each in enumerate(classes):
-            of_class[number] += read[each.mask[rows]].sum(axis=0)
+        for number, flow_class in enumerate(classes):
+            of_class[number] += read[flow_class.mask[rows]].sum(axis=0)
         rates = _rates_bps(read, edges, None if capacity is None else capacity.flow_bps[rows], bound if few else math.inf)
         active = active_throughout(tables.flows[rows], edges[:-1], edges[1:])
         fair = np.where(active, rates, 0)
@@ -207,5 +207,5 @@ def queue_means(tables: TableSource, row: int | None, edges: Floats) -> Floats:
     total = np.concatenate(([0.0], np.cumsum(np.diff(byte_ns).astype(np.float64))))  # the differences are modulo 2^64
     swept = np.clip(edges, t_ns[0], t_ns[-1])
     grown, passed_ns = np.diff(np.interp(swept, t_ns, total)), np.diff(swept)
-    found: Floats = np.divide(grown, passed_ns, out=np.full(len(grown), np.nan), where=passed_ns > 0)
-    return found
+    mean_bytes: Floats = np.divide(grown, passed_ns, out=np.full(len(grown), np.nan), where=passed_ns > 0)
+    return mean_bytes

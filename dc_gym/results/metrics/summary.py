@@ -86,7 +86,7 @@ def summarize(
     return (
         {"goodput_bps": float(goodput.sum())}
         | _while_active(tables.flows, window, float(goodput.sum()))
-        | {"flow_goodput_bps": [float(each) for each in goodput] if len(goodput) <= MOST_LISTED else None}
+        | {"flow_goodput_bps": [float(flow_bps) for flow_bps in goodput] if len(goodput) <= MOST_LISTED else None}
         | queue_metrics(port_table(tables, window) if ports is None else ports)
         | {"class_drops": class_drops(tables, window, context.port_classes) if context.port_classes else None}
         | loss_metrics(context.links)
@@ -158,10 +158,10 @@ def _rtt(tables: TableSource, window: Window) -> dict[str, Any]:
         tally.add(piece["srtt_us"][window.holds(piece["t_ns"]) & known])
         least_us += piece["min_rtt_us"][known & (piece["min_rtt_us"] > 0)].min(initial=NONE_US, keepdims=True).tolist()
     srtt, counts, _ = tally.result()
-    found: dict[str, Any] = {"mean_srtt_us": int((srtt * counts).sum()) / int(counts.sum()) if len(srtt) else None}
+    entries: dict[str, Any] = {"mean_srtt_us": int((srtt * counts).sum()) / int(counts.sum()) if len(srtt) else None}
     for name, percent in RTT_PERCENTILES.items():
-        found[f"{name}_srtt_us"] = percentile(srtt, counts, percent) if len(srtt) else None
-    return found | {"min_rtt_us": least if (least := min(least_us, default=NONE_US)) < NONE_US else None}
+        entries[f"{name}_srtt_us"] = percentile(srtt, counts, percent) if len(srtt) else None
+    return entries | {"min_rtt_us": least if (least := min(least_us, default=NONE_US)) < NONE_US else None}
 
 
 def _max_min(tables: TableSource, context: Context, goodput: Floats, steady: npt.NDArray[np.bool_]) -> dict[str, Any]:
@@ -176,8 +176,8 @@ def _convergence(tables: TableSource, context: Context) -> dict[str, Any]:
     if context.routes is None:
         return convergence_metrics(None)
     interval_ns = context.rate_interval_ns or max(1, context.window.stop_ns // INTERVALS)
-    found = epochs(tables, context.window.stop_ns, context.routes, interval_ns, context.within)
-    return convergence_metrics(found)
+    known_epochs = epochs(tables, context.window.stop_ns, context.routes, interval_ns, context.within)
+    return convergence_metrics(known_epochs)
 
 
 def told_of_equal_seeds(points: Iterable[Sequence[str]]) -> str:

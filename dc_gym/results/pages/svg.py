@@ -43,16 +43,16 @@ def to_svg(figure: Figure, name: str, alt: str) -> str:
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
     text = text.replace("xlink:href=", "href=")
     text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
-    text = re.sub("|".join(variables()), lambda found: f"var(--{variables()[found[0].lower()][0]})", text, flags=re.IGNORECASE)
+    text = re.sub("|".join(variables()), lambda match: f"var(--{variables()[match[0].lower()][0]})", text, flags=re.IGNORECASE)
     return text.replace("<svg", f'<svg role="img" aria-label="{_attribute(alt)}"', 1)
 
 
 def variables() -> dict[str, tuple[str, str]]:
     """Returns, for each colour in the figures, the name of its CSS variable and its dark-mode colour."""
-    found = {color.lower(): (f"fig-{name}", DARK[color]) for color, name in SURFACES.items()}
+    by_color = {color.lower(): (f"fig-{name}", DARK[color]) for color, name in SURFACES.items()}
     for color in _series_colors():
-        found.setdefault(color.lower(), (f"c-{color.lstrip('#').lower()}", _lighter(color)))
-    return found
+        by_color.setdefault(color.lower(), (f"c-{color.lstrip('#').lower()}", _lighter(color)))
+    return by_color
 
 
 def _series_colors() -> Iterable[str]:

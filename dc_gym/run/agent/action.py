@@ -109,27 +109,27 @@ class _Part:
         """Returns [ports x quantities] values of as many actions."""
         if len(self.counted) == 1 and not self.counted[0]:  # rates: the usual case, and the fastest
             return self._values(action, self.floor[:, 0], self.low[:, 0], self.high[:, 0])
-        given, values = action.reshape(self.low.shape), np.empty(self.low.shape)
-        for place, counted in enumerate(self.counted):
-            low, high = self._low(place, values), self.high[:, place]
-            found = self._values(given[:, place], low / high, low, high)
-            values[:, place] = np.rint(found) if counted else found
+        port_actions, values = action.reshape(self.low.shape), np.empty(self.low.shape)
+        for column, counted in enumerate(self.counted):
+            low, high = self._low(column, values), self.high[:, column]
+            column_values = self._values(port_actions[:, column], low / high, low, high)
+            values[:, column] = np.rint(column_values) if counted else column_values
         return values.reshape(-1)
 
     def from_values(self, values: Floats) -> Floats:
         """Returns [ports x quantities] actions that come nearest to these values."""
-        given, actions = values.reshape(self.low.shape), np.empty(self.low.shape)
-        for place in range(len(self.counted)):
-            low, high = self._low(place, given), self.high[:, place]
-            share = np.clip(given[:, place], low, high) / high
-            actions[:, place] = self._checked("from_share", self.head.from_share(share, low / high))
+        port_values, actions = values.reshape(self.low.shape), np.empty(self.low.shape)
+        for column in range(len(self.counted)):
+            low, high = self._low(column, port_values), self.high[:, column]
+            share = np.clip(port_values[:, column], low, high) / high
+            actions[:, column] = self._checked("from_share", self.head.from_share(share, low / high))
         return actions.reshape(-1)
 
-    def _low(self, place: int, values: Floats) -> Floats:
+    def _low(self, column: int, values: Floats) -> Floats:
         """Returns the lower bounds of a quantity where the ones before it have these values."""
-        earlier = self.above.get(place)
-        low = self.low[:, place]
-        return low if earlier is None else np.clip(values[:, earlier], low, self.high[:, place])
+        earlier = self.above.get(column)
+        low = self.low[:, column]
+        return low if earlier is None else np.clip(values[:, earlier], low, self.high[:, column])
 
     def _values(self, action: Floats, floor: Floats, low: Floats, high: Floats) -> Floats:
         share = self._checked("to_share", self.head.to_share(action, floor))
@@ -140,9 +140,9 @@ class _Part:
         """Returns the result of the head's function if it is one number for each port. Infinities are clipped later."""
         shape = (len(self.rows.names),)
         if getattr(values, "shape", None) != shape or np.asarray(values).dtype.kind not in "biuf":
-            what = f"agent.action: {function} of {self.head.name!r} gives {usercode.shown(values)}"
-            each = "one for each host" if self.rows.actuator.ports == "host" else "one for each port"
-            raise AgentError(f"{what} instead of numbers of shape {shape}, {each}; mend the function")
+            problem = f"agent.action: {function} of {self.head.name!r} gives {usercode.shown(values)}"
+            expected = "one for each host" if self.rows.actuator.ports == "host" else "one for each port"
+            raise AgentError(f"{problem} instead of numbers of shape {shape}, {expected}; mend the function")
         if isnan(np.add.reduce(values)) and np.isnan(values).any():
             name = self.rows.names[int(np.isnan(values).argmax())]
             raise AgentError(f"agent.action: {function} of {self.head.name!r} gives nan for {name}; mend the function")
@@ -154,14 +154,14 @@ class Action:
 
     def __init__(self, scene: Scene, name: str) -> None:
         """`name`: agent.action, a head for all actuators, or a comma list with one for each."""
-        names = [each.strip() for each in name.split(",")]
-        for each in names:
-            if each not in _registry:
-                raise AgentError("agent.action: " + unknown("action", each, _registry))
+        names = [head_name.strip() for head_name in name.split(",")]
+        for head_name in names:
+            if head_name not in _registry:
+                raise AgentError("agent.action: " + unknown("action", head_name, _registry))
         if len(names) not in (1, len(scene.actuated)):
-            what = f"{name!r} names {len(names)} heads for {len(scene.actuated)} actuators"
-            raise AgentError(f"agent.action: {what}; give one for all, or one for each")
-        heads = [_registry[each] for each in (names * len(scene.actuated) if len(names) == 1 else names)]
+            problem = f"{name!r} names {len(names)} heads for {len(scene.actuated)} actuators"
+            raise AgentError(f"agent.action: {problem}; give one for all, or one for each")
+        heads = [_registry[head_name] for head_name in (names * len(scene.actuated) if len(names) == 1 else names)]
         self.head, self.name = heads[0], name
         self.head_by_element = all(head.by_element for head in heads)
         self._names = scene.value_names
@@ -178,18 +178,18 @@ class Action:
         A number outside the space counts as the space's nearest bound.
         """
         try:
-            given = np.asarray(action, np.float64).reshape(-1)
+            array = np.asarray(action, np.float64).reshape(-1)
         except (TypeError, ValueError):
             raise AgentError(f"action: {usercode.shown(action)} is no array of numbers; give one for each value") from None
-        if given.shape != self.bound.shape:
-            raise AgentError(f"action: {given.size} numbers where {self.bound.size} values are set; give one for each")
-        if isnan(np.add.reduce(given)) and np.isnan(given).any():  # one check of the sum is fast; infinities may cancel to nan
-            name = self._names[int(np.isnan(given).argmax())]
+        if array.shape != self.bound.shape:
+            raise AgentError(f"action: {array.size} numbers where {self.bound.size} values are set; give one for each")
+        if isnan(np.add.reduce(array)) and np.isnan(array).any():  # one check of the sum is fast; infinities may cancel to nan
+            name = self._names[int(np.isnan(array).argmax())]
             raise AgentError(f"action: that of {name} is not a number; has the policy diverged?")
-        given = np.minimum(np.maximum(given, self._least), self.bound)
+        array = np.minimum(np.maximum(array, self._least), self.bound)
         if len(self.parts) == 1:
-            return self.parts[0].to_values(given)
-        return np.concatenate([part.to_values(given[part.rows.place]) for part in self.parts])
+            return self.parts[0].to_values(array)
+        return np.concatenate([part.to_values(array[part.rows.place]) for part in self.parts])
 
     def from_values(self, values: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Returns the action that comes nearest to these values, [values]."""
@@ -197,11 +197,11 @@ class Action:
 
     def exactly(self, values: npt.ArrayLike) -> Floats:
         """Returns the same in double precision, in which `to_values` gives back each whole number."""
-        wanted = np.asarray(values, np.float64)
-        if wanted.shape != self.bound.shape:
-            raise AgentError(f"action: values of shape {wanted.shape} where {self.bound.size} are set; give one for each")
-        found = np.concatenate([part.from_values(wanted[part.rows.place]) for part in self.parts])
-        nearest: Floats = np.clip(found, -self.bound, self.bound)
+        targets = np.asarray(values, np.float64)
+        if targets.shape != self.bound.shape:
+            raise AgentError(f"action: values of shape {targets.shape} where {self.bound.size} are set; give one for each")
+        actions = np.concatenate([part.from_values(targets[part.rows.place]) for part in self.parts])
+        nearest: Floats = np.clip(actions, -self.bound, self.bound)
         return nearest
 
 
@@ -212,7 +212,7 @@ class VectorAction:
         self._actions = tuple(actions)
         self._bound = actions[0].bound
         parts = zip(*(action.parts for action in actions), strict=True)
-        self._parts = tuple((own[0].rows.place, _Part.joined(own)) for own in parts)
+        self._parts = tuple((network_parts[0].rows.place, _Part.joined(network_parts)) for network_parts in parts)
         self._together = len(actions) > 1 and all(action.head_by_element for action in actions)
 
     def to_values(self, actions: npt.ArrayLike, but: Sequence[int] = ()) -> Floats:
@@ -225,18 +225,18 @@ class VectorAction:
         if not self._together:
             return self._one_by_one(actions, but)
         try:
-            given = np.asarray(actions, np.float64)
+            numbers = np.asarray(actions, np.float64)
         except (TypeError, ValueError):
             return self._one_by_one(actions, but)
-        if given.shape != (len(self._actions), len(self._bound)) or but or isnan(np.add.reduce(given, None)):
+        if numbers.shape != (len(self._actions), len(self._bound)) or but or isnan(np.add.reduce(numbers, None)):
             return self._one_by_one(actions, but)
-        given = np.minimum(np.maximum(given, -self._bound), self._bound)
+        numbers = np.minimum(np.maximum(numbers, -self._bound), self._bound)
         if len(self._parts) == 1:
-            return self._parts[0][1].to_values(given.reshape(-1)).reshape(given.shape)
-        values = np.empty(given.shape)
-        for place, part in self._parts:
-            own = given[:, place]
-            values[:, place] = part.to_values(own.reshape(-1)).reshape(own.shape)
+            return self._parts[0][1].to_values(numbers.reshape(-1)).reshape(numbers.shape)
+        values = np.empty(numbers.shape)
+        for columns, part in self._parts:
+            part_numbers = numbers[:, columns]
+            values[:, columns] = part.to_values(part_numbers.reshape(-1)).reshape(part_numbers.shape)
         return values
 
     def _one_by_one(self, actions: Any, but: Sequence[int]) -> Floats:

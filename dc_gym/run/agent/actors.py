@@ -37,21 +37,21 @@ class Actors:
 
     def __init__(self, policy: str | Path, context: PolicyContext, agent: AgentSpec) -> None:
         """`context` is a central agent's. `policy` takes the forms of controller.policy."""
-        who = agent.agents or CENTRAL
+        agent_kind = agent.agents or CENTRAL
         self._scene, self._action_shape = context.scene, context.action.space.shape
         self._agents: tuple[AgentRows, ...] = ()
         self._observer: AgentObserver | None = None
         self._views: tuple[View, ...] = ()
         self._mix = WeightedReward.of(agent.reward) if agent.reward_scope == OWN else None
         self._seen: Sequence[Vector] = ()
-        context = replace(context, agents=who, observation=context.observer.names)
-        if who == CENTRAL or str(policy).endswith(policies.SUFFIX):  # a policy file itself names its agents
+        context = replace(context, agents=agent_kind, observation=context.observer.names)
+        if agent_kind == CENTRAL or str(policy).endswith(policies.SUFFIX):  # a policy file itself names its agents
             self.policies: tuple[Policy, ...] = (policy_of(policy, context),)
             return
-        self._agents = divide(context.scene, who)
-        self._observer = observer_of(self._agents, context.scene, agent.observe, agent.history, who, agent.see)
-        own = zip(self._agents, self._observer.names_of, strict=True)
-        self.policies = tuple(policy_of(policy, _own_context(context, each, names)) for each, names in own)
+        self._agents = divide(context.scene, agent_kind)
+        self._observer = observer_of(self._agents, context.scene, agent.observe, agent.history, agent_kind, agent.see)
+        named_agents = zip(self._agents, self._observer.names_of, strict=True)
+        self.policies = tuple(policy_of(policy, _own_context(context, agent_rows, names)) for agent_rows, names in named_agents)
 
     def observe(self, frame: Frame, observation: Vector, reward: float) -> None:
         """Takes a step's frame, observation and reward of the whole network."""
@@ -62,27 +62,27 @@ class Actors:
             if self._mix is not None:
                 rewards = self._own_rewards(frame, self._mix)
         if frame.step:
-            for policy, seen, own in zip(self.policies, self._seen, rewards, strict=True):
-                if (told := getattr(policy, "observe", None)) is not None:
-                    told(own, seen)
+            for policy, agent_observation, agent_reward in zip(self.policies, self._seen, rewards, strict=True):
+                if (policy_observe := getattr(policy, "observe", None)) is not None:
+                    policy_observe(agent_reward, agent_observation)
 
     def act(self, frame: Frame) -> npt.NDArray[np.floating]:
         """Returns the action of all agents for the frame observed last, in the action space of the whole network."""
         if not self._agents:
             return self.policies[0].act(self._seen[0], frame)
         action = np.empty(self._action_shape)
-        for each, policy, seen in zip(self._agents, self.policies, self._seen, strict=True):
-            action[each.values] = policies.checked_action(policy.act(seen, frame), each.name, len(each.values))
+        for agent, policy, observation in zip(self._agents, self.policies, self._seen, strict=True):
+            action[agent.values] = policies.checked_action(policy.act(observation, frame), agent.name, len(agent.values))
         return action
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Returns the states of the policies, as arrays by name. Of many agents, a name begins with the agent's name."""
-        prefixes = [f"{each.name}." for each in self._agents] or [""]
-        found: dict[str, npt.NDArray[Any]] = {}
+        prefixes = [f"{agent.name}." for agent in self._agents] or [""]
+        states: dict[str, npt.NDArray[Any]] = {}
         for prefix, policy in zip(prefixes, self.policies, strict=True):
             if (state := getattr(policy, "state", None)) is not None:
-                found |= {f"{prefix}{name}": array for name, array in policies.checked_state(state()).items()}
-        return found
+                states |= {f"{prefix}{name}": array for name, array in policies.checked_state(state()).items()}
+        return states
 
     @property
     def file(self) -> FilePolicy | None:
@@ -92,16 +92,16 @@ class Actors:
 
     def _own_rewards(self, frame: Frame, mix: WeightedReward) -> list[float]:
         if frame.step == 0:
-            self._views = tuple(View.of(self._scene, frame.info, each.rows) for each in self._agents)
+            self._views = tuple(View.of(self._scene, frame.info, agent.rows) for agent in self._agents)
             return [0.0] * len(self._agents)
-        found = []
+        rewards = []
         for view in self._views:
-            own = view.frame(frame)
-            found.append(float(mix(own, view.scene, view.scene.share(own.in_force_bps))))
-        return found
+            agent_frame = view.frame(frame)
+            rewards.append(float(mix(agent_frame, view.scene, view.scene.share(agent_frame.in_force_bps))))
+        return rewards
 
 
 def _own_context(context: PolicyContext, agent: AgentRows, names: tuple[str, ...]) -> PolicyContext:
-    own, seed = agent.scene(context.scene), draw(context.seed, "agent", agent.name)
-    action = Action(own, context.action.name)
-    return replace(context, scene=own, action=action, seed=seed, name=agent.name, observation=names)
+    agent_scene, seed = agent.scene(context.scene), draw(context.seed, "agent", agent.name)
+    action = Action(agent_scene, context.action.name)
+    return replace(context, scene=agent_scene, action=action, seed=seed, name=agent.name, observation=names)

@@ -41,18 +41,18 @@ class AgentObserver(Protocol):
 
 
 def observer_of(
-    agents: tuple[AgentRows, ...], scene: Scene, observe: str, history: int, who: str, see: str | None = None
+    agents: tuple[AgentRows, ...], scene: Scene, observe: str, history: int, kind: str, see: str | None = None
 ) -> AgentObserver:
-    """Returns the observer of the agents that `who` names (agents.py). `see`: None for the default, which is "path" for hosts."""
+    """Returns the observer of the agents that `kind` names (agents.py). `see`: None means the default, "path" for hosts."""
     if see is not None and see not in SEE:
         raise AgentError("see: " + unknown("value", see, SEE))
-    if who == HOSTS:
-        if tuple(each.name for each in agents) != scene.hosts:
+    if kind == HOSTS:
+        if tuple(agent.name for agent in agents) != scene.hosts:
             raise AgentError('agent.agents = "hosts": is for hosts whose rates are set; give "ports", or other agent.actuators')
         return HostObserver(scene, observe, history, see or "path")
     if see == "path":
-        raise AgentError(f'see: "path" is for hosts, and the agents are {who}; leave it out')
-    return PortObserver(agents, scene, observe, history, who)
+        raise AgentError(f'see: "path" is for hosts, and the agents are {kind}; leave it out')
+    return PortObserver(agents, scene, observe, history, kind)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,20 +69,20 @@ class OfPorts:
     def of(cls, part: Part, scene: Scene) -> tuple[OfPorts, ...]:
         """Returns the values that an item gives each port: one, or one for each kind of class."""
         name, rows, ports = part.feature.name, part.rows, len(scene.ports)
-        found = []
+        kind_values = []
         for kind in ("", *dict.fromkeys(scene.classes.kinds)):
-            mine = [row for row in rows.tolist() if (scene.classes.kinds[row - ports] if row >= ports else "") == kind]
+            kind_rows = [row for row in rows.tolist() if (scene.classes.kinds[row - ports] if row >= ports else "") == kind]
             at = np.full(ports, -1, np.intp)
-            at[[scene.port_of(row) for row in mine]] = np.array(mine, np.intp) - part.first
-            if mine:
-                found.append(cls(part, f"{kind}/{name}" if kind else name, at))
-        return tuple(found)
+            at[[scene.port_of(row) for row in kind_rows]] = np.array(kind_rows, np.intp) - part.first
+            if kind_rows:
+                kind_values.append(cls(part, f"{kind}/{name}" if kind else name, at))
+        return tuple(kind_values)
 
     @property
     def has(self) -> Bools:
         """[ports]: whether the item is of the port."""
-        found: Bools = self.at >= 0
-        return found
+        present: Bools = self.at >= 0
+        return present
 
     def values(self, frame: Frame, scene: Scene) -> Floats:
         """Returns the values before clipping, as [ports]."""
@@ -105,8 +105,8 @@ class Element:
 
     @property
     def name(self) -> str:
-        own = self.of.feature.name if isinstance(self.of, Part) else self.of.name
-        return f"{'path' if self.on_path else 'own'}/{own}"
+        value_name = self.of.feature.name if isinstance(self.of, Part) else self.of.name
+        return f"{'path' if self.on_path else 'own'}/{value_name}"
 
 
 class HostObserver:
@@ -122,7 +122,7 @@ class HostObserver:
         self.names = tuple(name + (f"@-{age}" if age else "") for age in ages for name in one)
         """One name for each element of every agent's observation, such as own/backlog or path/marks@-1."""
         features = [element.part.feature for element in self._elements]
-        self._low, self._high = (np.array([getattr(each, end) for each in features], np.float32) for end in ("low", "high"))
+        self._low, self._high = (np.array([getattr(feature, end) for feature in features], np.float32) for end in ("low", "high"))
         self._frames: deque[Vector] = deque(maxlen=history)
         self.space = spaces.Box(np.tile(self._low, history), np.tile(self._high, history), dtype=np.float32)
         self.spaces, self.names_of = (self.space,) * len(scene.hosts), (self.names,) * len(scene.hosts)
@@ -132,14 +132,14 @@ class HostObserver:
         now = np.stack([self._values(element, frame) for element in self._elements], axis=1).astype(np.float32)
         now = np.clip(now, self._low, self._high)
         if np.isnan(now).any():
-            host, place = np.argwhere(np.isnan(now))[0].tolist()
-            raise AgentError(f"agent.observe: {self.names[place]} of {self._scene.hosts[host]} is not a number; mend the feature")
+            host, index = np.argwhere(np.isnan(now))[0].tolist()
+            raise AgentError(f"agent.observe: {self.names[index]} of {self._scene.hosts[host]} is not a number; mend the feature")
         if frame.step == 0 or not self._frames:
             self._frames.extend([now] * (self._frames.maxlen or 1))
         else:
             self._frames.append(now)
-        seen: Sequence[Vector] = np.concatenate(self._frames, axis=1)  # type: ignore[assignment]
-        return seen
+        observations: Sequence[Vector] = np.concatenate(self._frames, axis=1)  # type: ignore[assignment]
+        return observations
 
     def _values(self, element: Element, frame: Frame) -> Floats:
         scene, values = self._scene, element.of.values(frame, self._scene)
@@ -157,66 +157,68 @@ class PortObserver:
     observations of its ports where it sets something, one after the other.
     """
 
-    def __init__(self, agents: tuple[AgentRows, ...], scene: Scene, observe: str, history: int, who: str) -> None:
+    def __init__(self, agents: tuple[AgentRows, ...], scene: Scene, observe: str, history: int, kind: str) -> None:
         self._scene, self._history = scene, history
-        rows = np.unique(np.concatenate([each.rows for each in agents]))
+        rows = np.unique(np.concatenate([agent.rows for agent in agents]))
         parts = [part for part in parse(observe, scene) if part.feature.kind == "port"]
         self._parts = tuple(each for part in parts for each in OfPorts.of(part, scene) if each.has[rows].any())
         if not self._parts:
             raise AgentError(
-                f'agent.observe: {observe!r} has no feature of the ports where "{who}" act; give one, such as backlog'
+                f'agent.observe: {observe!r} has no feature of the ports where "{kind}" act; give one, such as backlog'
             )
         one = [part.name for part in self._parts]
         if twice := [name for name in one if one.count(name) > 1]:
             raise AgentError(f"agent.observe: {observe!r} gives each port {twice[0]} twice; take one out")
         ages = range(history - 1, -1, -1)
         names, boxes = [], []
-        features = [each.part.feature for each in self._parts]
-        low, high = (np.array([getattr(each, end) for each in features], np.float32) for end in ("low", "high"))
+        features = [port_part.part.feature for port_part in self._parts]
+        low, high = (np.array([getattr(feature, end) for feature in features], np.float32) for end in ("low", "high"))
         self._low, self._high = low, high
         for each in agents:
-            own = [f"port{number}/{name}" for number in range(1, len(each.rows) + 1) for name in one] if who == SWITCHES else one
-            names.append(tuple(name + (f"@-{age}" if age else "") for age in ages for name in own))
+            agent_names = (
+                [f"port{number}/{name}" for number in range(1, len(each.rows) + 1) for name in one] if kind == SWITCHES else one
+            )
+            names.append(tuple(name + (f"@-{age}" if age else "") for age in ages for name in agent_names))
             times = history * len(each.rows)
             boxes.append(spaces.Box(np.tile(low, times), np.tile(high, times), dtype=np.float32))
         self.spaces, self.names_of = tuple(boxes), tuple(names)
-        self._rows = tuple(each.rows for each in agents)
+        self._rows = tuple(agent.rows for agent in agents)
         self._frames: deque[Vector] = deque(maxlen=history)
 
     def observe(self, frame: Frame) -> Sequence[Vector]:
         """Returns the observation of each agent."""
-        now = np.stack([each.values(frame, self._scene) for each in self._parts], axis=1).astype(np.float32)
+        now = np.stack([part.values(frame, self._scene) for part in self._parts], axis=1).astype(np.float32)
         now = np.clip(now, self._low, self._high)
         if np.isnan(now).any():
-            row, place = np.argwhere(np.isnan(now))[0].tolist()
-            what = f"{self._parts[place].name} of {self._scene.ports[row]}"
-            raise AgentError(f"agent.observe: {what} is not a number; mend the feature")
+            row, column = np.argwhere(np.isnan(now))[0].tolist()
+            element = f"{self._parts[column].name} of {self._scene.ports[row]}"
+            raise AgentError(f"agent.observe: {element} is not a number; mend the feature")
         if frame.step == 0 or not self._frames:
             self._frames.extend([now] * self._history)
         else:
             self._frames.append(now)
-        return [np.concatenate([each[rows].reshape(-1) for each in self._frames]) for rows in self._rows]
+        return [np.concatenate([values[rows].reshape(-1) for values in self._frames]) for rows in self._rows]
 
 
 def _elements(observe: str, scene: Scene, see: str) -> tuple[Element, ...]:
     """Returns the elements for each item of agent.observe: the host's own value and, where the item covers switch ports, the
     path's value."""
-    found: dict[str, Element] = {}
+    elements: dict[str, Element] = {}
     for part in parse(observe, scene):
         of_host = part.feature.kind == "host"
-        for each in [part] if of_host else OfPorts.of(part, scene):
-            has = np.empty(0, bool) if isinstance(each, Part) else each.has
-            own = of_host or bool(has[~scene.is_switch].any())
+        for source in [part] if of_host else OfPorts.of(part, scene):
+            has = np.empty(0, bool) if isinstance(source, Part) else source.has
+            is_own = of_host or bool(has[~scene.is_switch].any())
             on_path = see == "path" and not of_host and bool(has[scene.is_switch].any())
-            for element in [Element(each, False)] * own + [Element(each, True)] * on_path:
-                if element.name in found:
+            for element in [Element(source, False)] * is_own + [Element(source, True)] * on_path:
+                if element.name in elements:
                     raise AgentError(f"agent.observe: {observe!r} gives each host {element.name} twice; take one out")
-                found[element.name] = element
-    if not found:
+                elements[element.name] = element
+    if not elements:
         raise AgentError(
             f'agent.observe: {observe!r} has nothing of the hosts, and see is "own"; give see = "path", or other features'
         )
-    return tuple(found.values())
+    return tuple(elements.values())
 
 
 def _largest_on_paths(values: Floats, has: Bools, frame: Frame, scene: Scene) -> Floats:

@@ -37,19 +37,19 @@ class AgentRows:
 
     def scene(self, scene: Scene) -> Scene:
         """Returns the scene of this agent alone: no other values are set."""
-        found: list[ActuatedRows] = []
-        place = 0
-        for each in scene.actuated:
-            mine = np.flatnonzero(
-                np.isin(np.arange(each.place.start, each.place.stop), self.values).reshape(each.low.shape)[:, 0]
+        parts: list[ActuatedRows] = []
+        offset = 0
+        for rows in scene.actuated:
+            indices = np.flatnonzero(
+                np.isin(np.arange(rows.place.start, rows.place.stop), self.values).reshape(rows.low.shape)[:, 0]
             )
-            if not len(mine):
+            if not len(indices):
                 continue
-            low, high, start = each.low[mine], each.high[mine], each.start[mine]
-            names, end = tuple(each.names[row] for row in mine.tolist()), place + low.size
-            found.append(ActuatedRows(each.actuator, each.rows[mine], names, low, high, start, slice(place, end)))
-            place = end
-        return replace(scene, actuated=tuple(found))
+            low, high, start = rows.low[indices], rows.high[indices], rows.start[indices]
+            names, end = tuple(rows.names[row] for row in indices.tolist()), offset + low.size
+            parts.append(ActuatedRows(rows.actuator, rows.rows[indices], names, low, high, start, slice(offset, end)))
+            offset = end
+        return replace(scene, actuated=tuple(parts))
 
 
 def divide(scene: Scene, agents: str) -> tuple[AgentRows, ...]:
@@ -58,20 +58,20 @@ def divide(scene: Scene, agents: str) -> tuple[AgentRows, ...]:
         raise AgentError("agent.agents: " + unknown("value", agents, AGENTS))
     values: dict[str, list[int]] = {}
     rows: dict[str, list[int]] = {}
-    for each in scene.actuated:
-        count = len(each.actuator.quantities)
-        for number, (row, name) in enumerate(zip(each.rows.tolist(), each.names, strict=True)):
-            owner = _owner(scene, agents, each, row, name)
-            first = each.place.start + number * count
+    for actuator_rows in scene.actuated:
+        count = len(actuator_rows.actuator.quantities)
+        for number, (row, name) in enumerate(zip(actuator_rows.rows.tolist(), actuator_rows.names, strict=True)):
+            owner = _owner(scene, agents, actuator_rows, row, name)
+            first = actuator_rows.place.start + number * count
             values.setdefault(owner, []).extend(range(first, first + count))
             rows.setdefault(owner, []).append(scene.port_of(row))
     return tuple(
-        AgentRows(owner, np.array(mine, np.intp), np.array(list(dict.fromkeys(rows[owner])), np.intp))
-        for owner, mine in values.items()
+        AgentRows(owner, np.array(agent_values, np.intp), np.array(list(dict.fromkeys(rows[owner])), np.intp))
+        for owner, agent_values in values.items()
     )
 
 
-def _owner(scene: Scene, agents: str, each: ActuatedRows, row: int, name: str) -> str:
+def _owner(scene: Scene, agents: str, actuator_rows: ActuatedRows, row: int, name: str) -> str:
     """Returns the name of the agent that sets this actuator at this row. A class is set by the agent of its port."""
     if agents == CENTRAL:
         return NETWORK
@@ -80,6 +80,6 @@ def _owner(scene: Scene, agents: str, each: ActuatedRows, row: int, name: str) -
     if agents == PORTS:
         return name
     if scene.is_switch[port] != (agents == SWITCHES):
-        what = f"{each.actuator.name} of {scene.rows[row]} is set by no {'host' if agents == HOSTS else 'switch'}"
-        raise AgentError(f'agent.agents = "{agents}": {what}; give "ports", or other agent.actuators')
+        problem = f"{actuator_rows.actuator.name} of {scene.rows[row]} is set by no {'host' if agents == HOSTS else 'switch'}"
+        raise AgentError(f'agent.agents = "{agents}": {problem}; give "ports", or other agent.actuators')
     return name if agents == HOSTS else scene.nodes[port]

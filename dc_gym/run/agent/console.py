@@ -32,7 +32,7 @@ class Console:
         """The agent's punctuality in this episode on a real clock. None on a virtual clock, which waits for the agent."""
         self._scene = scene
         self._real = clock == "real"
-        self._ordered = any(each.ordered for each in scene.actuated)
+        self._ordered = any(actuator_rows.ordered for actuator_rows in scene.actuated)
         self._rates_only = len(scene.actuated) == 1 and scene.rates is not None
         self._force = InForce(scene, agent, clock)
         self._matrix: StateMatrix | None = None
@@ -138,14 +138,14 @@ class Console:
 def _check(matrix: StateMatrix, scene: Scene, flow_rows: int) -> None:
     """Raises ProtocolError unless the matrix is as planned. An attacker in a lab may write to it, and places in it, also in the C
     library of steps, follow from the plan."""
-    for what, found, planned in (
+    for part, actual, planned in (
         ("rows", matrix.rows, scene.rows),
         ("columns", matrix.columns, scene.columns),
         ("rows of flows", range(len(matrix.flows)), range(flow_rows)),
         ("rows of actuators", matrix.commands.layout, scene.commands),
     ):
-        if found != planned:
-            raise _damaged(f"{len(found)} {what} are not the {len(planned)} that were planned")
+        if actual != planned:
+            raise _damaged(f"{len(actual)} {part} are not the {len(planned)} that were planned")
 
 
 def _damaged(how: str) -> ProtocolError:
@@ -169,10 +169,10 @@ def _places(scene: Scene) -> npt.NDArray[np.intp]:
 
 def _values(scene: Scene) -> Iterator[tuple[tuple[int, bytes], int]]:
     """Yields each value that the scene's agents set: row and actuator, and its number among theirs."""
-    for each in scene.actuated:
-        for row in each.rows.tolist():
-            for number in range(len(each.actuator.quantities)):
-                yield (row, each.actuator.name.encode()), number
+    for actuator_rows in scene.actuated:
+        for row in actuator_rows.rows.tolist():
+            for number in range(len(actuator_rows.actuator.quantities)):
+                yield (row, actuator_rows.actuator.name.encode()), number
 
 
 class InForce:

@@ -33,8 +33,8 @@ class PolicyDriver:
         scene = Scene.of(experiment)
         self._episode = EpisodeTracker(spec, scene)
         self._console = Console(scene, flow_info(experiment, scene), spec.agent, spec.clock)
-        given = dict(spec.controller.own)
-        context = PolicyContext(scene, self._episode.observer, self._episode.action, spec.seed, given=given)
+        own_settings = dict(spec.controller.own)
+        context = PolicyContext(scene, self._episode.observer, self._episode.action, spec.seed, given=own_settings)
         self._actors = Actors(policy, context, spec.agent)
         self.unlike = ""
         """The circumstances that differ from the policy's training, in words; empty if none differ."""
@@ -78,7 +78,7 @@ class PolicyDriver:
             columns["interval_ns"] = np.array(intervals, np.int64)
         labels = self._episode.scene.columns_of_values
         for name, values in (("wanted", np.stack(wanted)), ("enforced", np.stack(enforced))):
-            columns |= {f"{name}_{label}": values[:, place] for place, label in enumerate(labels)}
+            columns |= {f"{name}_{label}": values[:, column] for column, label in enumerate(labels)}
         return columns
 
     def totals(self) -> dict[str, float]:

@@ -42,25 +42,25 @@ class FilePolicy:
         self.settings = self._net.settings
         self._observer: AgentObserver | None = None
         self._agents: tuple[AgentRows, ...] = ()
-        who, scene, observer = self._net.agents, context.scene, context.observer
-        if context.agents not in (CENTRAL, who):
-            raise AgentError(f'{path}: the policy is for agents "{who}", and agent.agents is "{context.agents}"; leave that out')
+        kind, scene, observer = self._net.agents, context.scene, context.observer
+        if context.agents not in (CENTRAL, kind):
+            raise AgentError(f'{path}: the policy is for agents "{kind}", and agent.agents is "{context.agents}"; leave that out')
         try:
-            if who != CENTRAL:
-                see = self._net.settings.get("see", "path") if who == HOSTS else None
-                self._agents = divide(scene, who)
-                self._observer = observer_of(self._agents, scene, observer.asked, observer.history, who, see)
+            if kind != CENTRAL:
+                see = self._net.settings.get("see", "path") if kind == HOSTS else None
+                self._agents = divide(scene, kind)
+                self._observer = observer_of(self._agents, scene, observer.asked, observer.history, kind, see)
         except AgentError as error:
-            raise AgentError(f"{path}: the policy is for each of the {who}, and {error}") from None
+            raise AgentError(f"{path}: the policy is for each of the {kind}, and {error}") from None
         if why := _misfit(self._net, context, self._observer, self._agents):
             raise AgentError(f"{path}: {why}")
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         if self._observer is None:
             return self._net.act(observation)
-        action = np.empty(sum(len(each.values) for each in self._agents))
-        for each, own in zip(self._agents, self._observer.observe(frame), strict=True):
-            action[each.values] = self._net.act(own)
+        action = np.empty(sum(len(agent.values) for agent in self._agents))
+        for agent, agent_observation in zip(self._agents, self._observer.observe(frame), strict=True):
+            action[agent.values] = self._net.act(agent_observation)
         return action
 
 
@@ -94,12 +94,12 @@ def _misfit(net: AgentPolicy, context: PolicyContext, observer: AgentObserver | 
             return why
         if why := _differ("observes", net.observation, context.observer.names):
             return why
-    for each, names in zip(agents, observer.names_of if observer else (), strict=True):
+    for agent, names in zip(agents, observer.names_of if observer else (), strict=True):
         if why := _differ("observes", net.observation, names):
             return why
-        if len(each.values) != len(net.low):
-            return f"the policy sets {len(net.low)} values, and {each.name} has {len(each.values)}{HINT}"
-    sets, actuators = net.settings.get("actuators", RATE), [each.actuator.name for each in context.scene.actuated]
+        if len(agent.values) != len(net.low):
+            return f"the policy sets {len(net.low)} values, and {agent.name} has {len(agent.values)}{HINT}"
+    sets, actuators = net.settings.get("actuators", RATE), [actuated.actuator.name for actuated in context.scene.actuated]
     if set(selection.chosen(sets)) != set(actuators):
         return f"the policy was trained to set {sets}, and the network's agents set {','.join(actuators)}{HINT}"
     trained, head = net.settings.get("action"), context.action.name
@@ -113,13 +113,13 @@ def _misfit(net: AgentPolicy, context: PolicyContext, observer: AgentObserver | 
     return ""
 
 
-def _differ(what: str, has: tuple[str, ...], gives: tuple[str, ...]) -> str:
+def _differ(verb: str, has: tuple[str, ...], gives: tuple[str, ...]) -> str:
     """Returns the first difference between the names of the policy and the names of the network; empty if there is none."""
     if len(has) != len(gives):
-        return f"the policy {what} {len(has)} values ({_some(has)}), and the network has {len(gives)} ({_some(gives)}){HINT}"
-    for number, (mine, theirs) in enumerate(zip(has, gives, strict=True)):
-        if mine != theirs:
-            return f"the policy {what} {mine!r} as value {number}, and the network has {theirs!r}{HINT}"
+        return f"the policy {verb} {len(has)} values ({_some(has)}), and the network has {len(gives)} ({_some(gives)}){HINT}"
+    for number, (policy_name, network_name) in enumerate(zip(has, gives, strict=True)):
+        if policy_name != network_name:
+            return f"the policy {verb} {policy_name!r} as value {number}, and the network has {network_name!r}{HINT}"
     return ""
 
 

@@ -72,7 +72,7 @@ class FlowInfo:
 
     def __post_init__(self) -> None:
         first = np.array([int(rows[0]) for rows in self.rows], np.intp)
-        places = {int(row): place for place, row in enumerate(self.host_row)}
+        places = {int(row): host for host, row in enumerate(self.host_row)}
         object.__setattr__(self, "payload_share", np.where(self.is_udp, udp_share(self.mtu_bytes), tcp_share(self.mtu_bytes)))
         object.__setattr__(self, "first_row", first)
         object.__setattr__(self, "host", np.array([places.get(int(row), -1) for row in first], np.intp))
@@ -129,10 +129,10 @@ class Frame:
             key: A name for the result.
             work: A function without arguments.
         """
-        found: T | None = self._known.get(key)
-        if found is None:
-            found = self._known[key] = work()
-        return found
+        result: T | None = self._known.get(key)
+        if result is None:
+            result = self._known[key] = work()
+        return result
 
     def follow(self, before: Frame) -> None:
         """Takes over cached values of the frame before that hold at the beginning of this frame, or in both frames."""

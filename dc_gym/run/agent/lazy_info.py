@@ -40,15 +40,15 @@ class LazyInfo(dict[str, Any]):
 
 
 def _looking(name: str) -> Callable[..., Any]:
-    own = getattr(dict, name)
+    dict_method = getattr(dict, name)
 
     def method(self: LazyInfo, *args: Any, **kwargs: Any) -> Any:
-        for each in (self, *args):
-            if isinstance(each, LazyInfo):
-                each.look()
-        return own(self, *args, **kwargs)
+        for operand in (self, *args):
+            if isinstance(operand, LazyInfo):
+                operand.look()
+        return dict_method(self, *args, **kwargs)
 
-    method.__name__, method.__doc__ = name, own.__doc__
+    method.__name__, method.__doc__ = name, dict_method.__doc__
     return method
 
 

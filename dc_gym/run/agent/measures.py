@@ -135,5 +135,5 @@ def completion_ns(frame: Frame) -> Floats:
 
 def slowdowns(frame: Frame) -> Floats:
     """Returns completion time over ideal for the flows that ended in the step and have an ideal."""
-    found: Floats = completion_ns(frame) / frame.info.ideal_ns[frame.ended]
-    return found[np.isfinite(found)]
+    ratios: Floats = completion_ns(frame) / frame.info.ideal_ns[frame.ended]
+    return ratios[np.isfinite(ratios)]

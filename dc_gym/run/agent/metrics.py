@@ -79,7 +79,7 @@ class Frames(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, place: int, /) -> Frame: ...
+    def __getitem__(self, index: int, /) -> Frame: ...
 
     def stacked(self) -> Frame:
         """Returns all of them as one stack."""
@@ -118,8 +118,8 @@ class Block:
             self.frames = FrameList()
         return self.columns
 
-    def of(self, place: int) -> dict[str, Any]:
+    def of(self, index: int) -> dict[str, Any]:
         """Returns the metrics of one step, as `metrics` does."""
         if self.columns is None:
-            return metrics(self.frames[place], self.scene)
-        return {name: float(values[place]) for name, values in self.columns.items()}
+            return metrics(self.frames[index], self.scene)
+        return {name: float(values[index]) for name, values in self.columns.items()}

@@ -113,8 +113,10 @@ def features() -> tuple[Feature, ...]:
 
 def reads_flows(text: str) -> bool:
     """Returns whether the observation needs samples of flows."""
-    names = {each.rpartition(":")[2].strip() for item in text.split(",") for each in PRESETS.get(item.strip(), item).split(",")}
-    settings = {quantity.name for each in map(actuators.find, actuators.names()) if each for quantity in each.quantities}
+    names = {part.rpartition(":")[2].strip() for item in text.split(",") for part in PRESETS.get(item.strip(), item).split(",")}
+    settings = {
+        quantity.name for actuator in map(actuators.find, actuators.names()) if actuator for quantity in actuator.quantities
+    }
     return any(_registry[name].flows if name in _registry else name not in settings for name in names)
 
 
@@ -154,10 +156,10 @@ class Part:
         """
         values = self.feature.compute(frame.of_classes if self.first else frame, self.scene(scene))
         feature = self.feature
-        found = _checked(values, feature, self.scene(scene))
+        numbers = _checked(values, feature, self.scene(scene))
         if feature.setting is None:
-            tell_outside(f"feature {feature.name}", found, feature.low, feature.high, "it is clipped; register another range")
-        return found
+            tell_outside(f"feature {feature.name}", numbers, feature.low, feature.high, "it is clipped; register another range")
+        return numbers
 
 
 def parse(text: str, scene: Scene) -> tuple[Part, ...]:
@@ -171,7 +173,7 @@ def parse(text: str, scene: Scene) -> tuple[Part, ...]:
         AgentError: A name is unknown.
     """
     items = [item.strip() for item in text.split(",")]
-    expanded = [each for item in items for each in PRESETS.get(item, item).split(",")]
+    expanded = [selector for item in items for selector in PRESETS.get(item, item).split(",")]
     if "" in expanded:
         raise AgentError(f"agent.observe: {text!r} has an empty item; write it like 'switch:backlog,srtt', or name a preset")
     parts = tuple(_part(item, scene) for item in expanded)
@@ -184,18 +186,18 @@ def parse(text: str, scene: Scene) -> tuple[Part, ...]:
 
 
 def _part(item: str, scene: Scene) -> Part:
-    rows_of, found, name = item.rpartition(":")
+    rows_of, colon, name = item.rpartition(":")
     if name not in _registry:
-        return _setting_part(item, rows_of if found else "", name, scene)
+        return _setting_part(item, rows_of if colon else "", name, scene)
     feature = _registry[name]
     if feature.kind == "host":
-        if found:
+        if colon:
             raise AgentError(f"agent.observe: {item!r}: {name} is a feature of hosts, not of ports; write {name!r} alone")
         rows, owners = np.arange(len(scene.hosts)), scene.hosts
     else:
-        rows_of = rows_of if found else "all"
+        rows_of = rows_of if colon else "all"
         if of_classes(rows_of) and not feature.classes:
-            some = ", ".join(each.name for each in _registry.values() if each.classes)
+            some = ", ".join(registered.name for registered in _registry.values() if registered.classes)
             raise AgentError(f"agent.observe: {item!r}: classes of ports have no {name}; give one of {some}")
         rows = _rows(rows_of, item, scene)
         owners = tuple(scene.rows[row] for row in rows.tolist())
@@ -205,38 +207,38 @@ def _part(item: str, scene: Scene) -> Part:
 
 def _setting_part(item: str, rows_of: str, name: str, scene: Scene) -> Part:
     """Returns the part of a quantity that agents set."""
-    for each in scene.actuated:
-        known = [quantity.name for quantity in each.actuator.quantities]
-        if name in known and not (name == RATE and each.actuator.name == RATE):
-            rows = each.rows if not rows_of else np.intersect1d(each.rows, _rows(rows_of, item, scene))
+    for actuated in scene.actuated:
+        known = [quantity.name for quantity in actuated.actuator.quantities]
+        if name in known and not (name == RATE and actuated.actuator.name == RATE):
+            rows = actuated.rows if not rows_of else np.intersect1d(actuated.rows, _rows(rows_of, item, scene))
             if not len(rows):
                 raise AgentError(f"agent.observe: {item!r}: no agent sets {name} there; leave out {rows_of}:")
-            feature = setting(each, known.index(name))
+            feature = setting(actuated, known.index(name))
             return Part(item, feature, rows, tuple(f"{scene.rows[row]}/{name}" for row in rows.tolist()))
     for actuator in map(actuators.find, actuators.names()):
         if actuator and name in [quantity.name for quantity in actuator.quantities] and name != RATE:
-            what = f"{name} is set by {actuator.name}, which agent.actuators does not name"
-            raise AgentError(f"agent.observe: {item!r}: {what}; leave it out, or name {actuator.name} there")
-    here = [quantity.name for each in scene.actuated for quantity in each.actuator.quantities if quantity.name != RATE]
+            problem = f"{name} is set by {actuator.name}, which agent.actuators does not name"
+            raise AgentError(f"agent.observe: {item!r}: {problem}; leave it out, or name {actuator.name} there")
+    here = [quantity.name for actuated in scene.actuated for quantity in actuated.actuator.quantities if quantity.name != RATE]
     raise AgentError("agent.observe: " + unknown("feature", name, [*PRESETS, *_registry, *here]))
 
 
-def setting(each: ActuatedRows, number: int) -> Feature:
+def setting(actuator_rows: ActuatedRows, number: int) -> Feature:
     """Returns a quantity of an actuator as a feature: the value in force over its upper bound; 0 where nobody sets it.
 
     Args:
-        each: The rows of the actuator.
+        actuator_rows: The rows of the actuator.
         number: The index of the quantity.
     """
-    quantity, high = each.actuator.quantities[number], each.high[:, number]
+    quantity, high = actuator_rows.actuator.quantities[number], actuator_rows.high[:, number]
 
     def compute(frame: Frame, scene: Scene) -> Floats:
         values = np.zeros(len(scene.rows))
-        values[each.rows] = frame.enforced[each.place].reshape(each.low.shape)[:, number] / high
+        values[actuator_rows.rows] = frame.enforced[actuator_rows.place].reshape(actuator_rows.low.shape)[:, number] / high
         return values
 
     return Feature(
-        quantity.name, "port", 0, 1, "value in force over its upper bound", compute, False, (each.actuator.name, number)
+        quantity.name, "port", 0, 1, "value in force over its upper bound", compute, False, (actuator_rows.actuator.name, number)
     )
 
 
@@ -255,10 +257,10 @@ def _rows(rows_of: str, item: str, scene: Scene) -> Rows:
 
 def _checked(values: Floats, feature: Feature, scene: Scene) -> Floats:
     """Returns the feature's values if they have the right shape."""
-    wanted = len(scene.hosts if feature.kind == "host" else scene.ports if feature.setting is None else scene.rows)
-    if getattr(values, "shape", None) != (wanted,) or np.asarray(values).dtype.kind not in "biuf":
-        what = f"agent.observe: feature {feature.name!r} gives {usercode.shown(values)}"
-        raise AgentError(f"{what} instead of numbers of shape ({wanted},), one value a {feature.kind}; mend the feature")
+    size = len(scene.hosts if feature.kind == "host" else scene.ports if feature.setting is None else scene.rows)
+    if getattr(values, "shape", None) != (size,) or np.asarray(values).dtype.kind not in "biuf":
+        problem = f"agent.observe: feature {feature.name!r} gives {usercode.shown(values)}"
+        raise AgentError(f"{problem} instead of numbers of shape ({size},), one value a {feature.kind}; mend the feature")
     return values
 
 
@@ -392,8 +394,8 @@ def _capacity(frame: Frame, scene: Scene) -> Floats:
 def _sum_over_hosts(values: Floats, frame: Frame, scene: Scene, chosen: npt.NDArray[np.bool_]) -> Floats:
     """Returns as [hosts] the sum over each host's chosen flows."""
     host = frame.info.host
-    mine = np.flatnonzero(chosen & (host >= 0))
-    sums: Floats = np.bincount(host[mine], values[mine], len(scene.hosts)).astype(np.float64)
+    host_flows = np.flatnonzero(chosen & (host >= 0))
+    sums: Floats = np.bincount(host[host_flows], values[host_flows], len(scene.hosts)).astype(np.float64)
     return sums
 
 

@@ -124,11 +124,11 @@ def check_act(text: str, policy: Policy) -> None:
     usercode.check_call(AgentError, f"controller.policy: {text!r}: act", act, "observation", "frame")
 
 
-def checked_action(found: object, name: str, size: int) -> npt.NDArray[np.floating]:
+def checked_action(answer: object, name: str, size: int) -> npt.NDArray[np.floating]:
     """Returns the action of one of many agents if it has the right size.
 
     Args:
-        found: The return value of the policy.
+        answer: The return value of the policy.
         name: The agent, for errors.
         size: The numbers of its action space.
 
@@ -136,19 +136,19 @@ def checked_action(found: object, name: str, size: int) -> npt.NDArray[np.floati
         AgentError: It has another size, or is no array of numbers.
     """
     try:
-        action = np.asarray(found, np.float64).reshape(-1)
+        action = np.asarray(answer, np.float64).reshape(-1)
     except (TypeError, ValueError):
-        raise AgentError(f"action: that of {name} is {usercode.shown(found)}; give {size} numbers") from None
+        raise AgentError(f"action: that of {name} is {usercode.shown(answer)}; give {size} numbers") from None
     if action.shape != (size,):
         raise AgentError(f"action: that of {name} has {action.size} numbers, and it sets {size} values; give one for each")
     return action
 
 
-def checked_state(found: object) -> dict[str, npt.NDArray[Any]]:
+def checked_state(state: object) -> dict[str, npt.NDArray[Any]]:
     """Returns a policy's state if it can be kept: plain arrays by name."""
-    if not isinstance(found, Mapping):
-        raise AgentError(f"controller.policy: state gives {usercode.shown(found)} instead of arrays by name; mend the method")
-    arrays = {str(name): np.asarray(value) for name, value in found.items()}
+    if not isinstance(state, Mapping):
+        raise AgentError(f"controller.policy: state gives {usercode.shown(state)} instead of arrays by name; mend the method")
+    arrays = {str(name): np.asarray(value) for name, value in state.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
             raise AgentError(f"controller.policy: state gives {name!r} of {array.dtype}, which is no array of numbers; mend it")
@@ -195,7 +195,7 @@ class FairShare:
     """
 
     def __init__(self, context: PolicyContext, ahead: bool = False) -> None:
-        actuators = [each.actuator.name for each in context.scene.actuated]
+        actuators = [actuator_rows.actuator.name for actuator_rows in context.scene.actuated]
         if actuators != [RATE]:
             raise AgentError(
                 f"controller.policy: fair shares are rates, and agent.actuators is {', '.join(actuators)}; give rate"
@@ -217,8 +217,8 @@ class FairShare:
         if self._ahead:
             flows = flows | self._due(frame)
         rates = FAIR_SHARE * fair_rates_bps(info, self._scene, flows)
-        mine = info.host >= 0
-        per_host = np.bincount(info.host[mine], rates[mine], len(self._scene.hosts))
+        host_mask = info.host >= 0
+        per_host = np.bincount(info.host[host_mask], rates[host_mask], len(self._scene.hosts))
         return self._action.from_values(np.where(per_host > 0, per_host, self._scene.line_bps))
 
     def _due(self, frame: Frame) -> Bools:

@@ -46,18 +46,18 @@ class UsersPolicy:
 
     def __init__(self, text: str, context: PolicyContext) -> None:
         self._text = text
-        place, _, name = text.rpartition(":")
-        self.code = (Path(place),) if place.endswith(CODE_SUFFIX) else ()
+        module, _, name = text.rpartition(":")
+        self.code = (Path(module),) if module.endswith(CODE_SUFFIX) else ()
         """Files to keep with a result."""
-        if not self.code and (not place or place.startswith(".")):
-            raise AgentError(f"controller.policy: {text!r}: {place!r} is not a module; {FORMS}")
+        if not self.code and (not module or module.startswith(".")):
+            raise AgentError(f"controller.policy: {text!r}: {module!r} is not a module; {FORMS}")
         with self._blamed():
-            made = getattr(self._module(place), name, None)
-        if not (isinstance(made, type) and callable(getattr(made, "act", None))):
-            what = f"{place} has no {name}" if made is None else f"{name} is not a class with a method act"
-            raise AgentError(f"controller.policy: {text!r}: {what}; {FORMS}")
+            policy_class = getattr(self._module(module), name, None)
+        if not (isinstance(policy_class, type) and callable(getattr(policy_class, "act", None))):
+            problem = f"{module} has no {name}" if policy_class is None else f"{name} is not a class with a method act"
+            raise AgentError(f"controller.policy: {text!r}: {problem}; {FORMS}")
         with self._blamed():
-            self._policy: Any = made(context)
+            self._policy: Any = policy_class(context)
         policies.check_act(text, self._policy)
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
@@ -77,11 +77,11 @@ class UsersPolicy:
         with self._blamed():
             return state()
 
-    def _module(self, place: str) -> Any:
+    def _module(self, module: str) -> Any:
         if self.code:
             return usercode.load(self.code[0]).module
         try:
-            return usercode.find_module(place)
+            return usercode.find_module(module)
         except ImportError as error:
             raise AgentError(f"controller.policy: {self._text!r}: {error}; is it installed, or in PYTHONPATH?") from None
 
@@ -93,5 +93,5 @@ class UsersPolicy:
         except TestbedError:
             raise
         except Exception as error:  # has no line in the user's code: e.g. a wrong number of arguments to the constructor
-            said = (str(error).splitlines() or [""])[0]
-            raise AgentError(f"controller.policy: {self._text!r}: {type(error).__name__}: {said}") from error
+            message = (str(error).splitlines() or [""])[0]
+            raise AgentError(f"controller.policy: {self._text!r}: {type(error).__name__}: {message}") from error

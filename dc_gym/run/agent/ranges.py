@@ -15,11 +15,11 @@ TOLERANCE = 1e-6
 _told: set[str] = set()
 
 
-def tell_outside(what: str, values: npt.ArrayLike, low: float, high: float, effect: str) -> None:
+def tell_outside(name: str, values: npt.ArrayLike, low: float, high: float, effect: str) -> None:
     """Prints the first value of this name that lies outside of low..high, and the effect."""
-    found = np.asarray(values, np.float64).ravel()
+    numbers = np.asarray(values, np.float64).ravel()
     size = high - low if np.isfinite(high - low) else 1.0
-    outside = found[(found < low - TOLERANCE * size) | (found > high + TOLERANCE * size)]
-    if outside.size and what not in _told:
-        _told.add(what)
-        say(f"dcgym: warning: {what} is {outside[0]:.6g}, outside of its range {low:g}..{high:g}: {effect}", file=sys.stderr)
+    outside = numbers[(numbers < low - TOLERANCE * size) | (numbers > high + TOLERANCE * size)]
+    if outside.size and name not in _told:
+        _told.add(name)
+        say(f"dcgym: warning: {name} is {outside[0]:.6g}, outside of its range {low:g}..{high:g}: {effect}", file=sys.stderr)

@@ -61,19 +61,19 @@ class Reward:
         Raises:
             AgentError: The function does not return one finite number.
         """
-        found = self.compute(frame, scene, share)
-        if not (isfinite(found) if isinstance(found, float) else _is_number(found)):
-            what = f"agent.reward: reward {self.name!r} gives {usercode.shown(found)}"
-            raise AgentError(f"{what} instead of one finite number; mend the reward")
-        tell_outside(f"reward {self.name}", found, *self.range(scene), "it counts as it is; register another range")
-        return found
+        number = self.compute(frame, scene, share)
+        if not (isfinite(number) if isinstance(number, float) else _is_number(number)):
+            problem = f"agent.reward: reward {self.name!r} gives {usercode.shown(number)}"
+            raise AgentError(f"{problem} instead of one finite number; mend the reward")
+        tell_outside(f"reward {self.name}", number, *self.range(scene), "it counts as it is; register another range")
+        return number
 
 
-def _is_number(found: object) -> bool:
+def _is_number(number: object) -> bool:
     """Returns whether this is one finite number. NumPy's numbers and arrays without dimensions count."""
-    if isinstance(found, (np.generic, np.ndarray)):
-        return found.shape == () and found.dtype.kind in "biuf" and bool(np.isfinite(found))
-    return isinstance(found, int)
+    if isinstance(number, (np.generic, np.ndarray)):
+        return number.shape == () and number.dtype.kind in "biuf" and bool(np.isfinite(number))
+    return isinstance(number, int)
 
 
 _registry: dict[str, Reward] = {}
@@ -128,19 +128,19 @@ class WeightedReward:
         terms: list[tuple[float, Reward]] = []
         at = 0
         while at < len(text) or not terms:
-            found = _TERM.match(text, at)
-            if found is None or (terms and not found[1]):
+            match = _TERM.match(text, at)
+            if match is None or (terms and not match[1]):
                 rest = repr(text[at:]) if text[at:].strip() else "its end"
                 raise AgentError(
                     f"agent.reward: {text!r} makes no sense at {rest}; write it like '0.5*goodput - 2*queueing_delay'"
                 )
-            terms.append(_term(text, found))
-            at = found.end()
+            terms.append(_term(text, match))
+            at = match.end()
         return cls(text, tuple(terms))
 
     def __call__(self, frame: Frame, scene: Scene, share: Floats) -> float:
         """Returns the sum of the weighted rewards; the arguments are as for `score`."""
-        return sum(weight * each.value(frame, scene, share) for weight, each in self.terms)
+        return sum(weight * reward.value(frame, scene, share) for weight, reward in self.terms)
 
     def score(self, frame: Frame, scene: Scene, share: Floats) -> tuple[float, dict[str, float]]:
         """Returns the sum, and the value of each reward before its weight, by name.
@@ -150,25 +150,25 @@ class WeightedReward:
             scene: The scene.
             share: As in Reward.value.
         """
-        parts = {each.name: each.value(frame, scene, share) for _, each in self.terms}
-        return sum(weight * parts[each.name] for weight, each in self.terms), parts
+        parts = {reward.name: reward.value(frame, scene, share) for _, reward in self.terms}
+        return sum(weight * parts[reward.name] for weight, reward in self.terms), parts
 
     @property
     def reads_flows(self) -> bool:
         """True if any reward of the sum needs samples of flows."""
-        return any(each.flows for _, each in self.terms)
+        return any(reward.flows for _, reward in self.terms)
 
     def range(self, scene: Scene) -> tuple[float, float]:
         """Returns the bounds of the sum."""
         low, high = 0.0, 0.0
-        for weight, each in self.terms:
-            ends = sorted(weight * end for end in each.range(scene))
+        for weight, reward in self.terms:
+            ends = sorted(weight * end for end in reward.range(scene))
             low, high = low + ends[0], high + ends[1]
         return low, high
 
 
-def _term(text: str, found: re.Match[str]) -> tuple[float, Reward]:
-    sign, number, name = found.groups()
+def _term(text: str, match: re.Match[str]) -> tuple[float, Reward]:
+    sign, number, name = match.groups()
     if name not in _registry:
         raise AgentError("agent.reward: " + unknown("reward", name, _registry))
     weight = float(number or 1) * (-1 if sign == "-" else 1)
@@ -254,8 +254,8 @@ def _port_delay(frame: Frame, scene: Scene, share: Floats) -> float:
 
 
 def _slowdown(frame: Frame, scene: Scene, share: Floats) -> float:
-    found = measures.slowdowns(frame)
-    return float(found.mean()) if len(found) else 0.0
+    ratios = measures.slowdowns(frame)
+    return float(ratios.mean()) if len(ratios) else 0.0
 
 
 def _drops(frame: Frame, scene: Scene, share: Floats) -> float:

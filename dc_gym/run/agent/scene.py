@@ -156,7 +156,7 @@ class Scene:
         object.__setattr__(self, "rows", self.ports + self.classes.names)
         object.__setattr__(self, "of_classes", self._of_classes() if self.classes.names else None)
         object.__setattr__(self, "line_bps", self.rate_bps[self.host_row])
-        places = [each.place for each in self.actuated if each.actuator.name == RATE]
+        places = [rows.place for rows in self.actuated if rows.actuator.name == RATE]
         object.__setattr__(self, "rates", places[0] if places else None)
         object.__setattr__(self, "switch_rows", slice(0, switch_ports))
         object.__setattr__(self, "host_rows", slice(switch_ports, len(self.ports)))
@@ -201,7 +201,7 @@ class Scene:
             raise AgentError('agent.hosts "senders": no host sends a flow in this workload; give "all", or another workload')
         selected = select(agent.sets, graph, agent, experiment.spec.ground)
         names = {port.ifname for port in acting}
-        rated = [each.port for each in selected if each.actuator.name == RATE and each.port.ifname in names]
+        rated = [actuated.port for actuated in selected if actuated.actuator.name == RATE and actuated.port.ifname in names]
         sets_rates, acting = bool(rated), rated or acting
         host_row = np.array([rows[port.ifname] for port in acting], np.intp)
         rate_bps = np.array([graph.cable_of(port).rate_bps for port in ports], np.float64)
@@ -223,7 +223,7 @@ class Scene:
             step_ns=agent.interval_ns,
             seed=experiment.spec.seed,
             actuated=_actuated(selected, graph, frozenset(host_row.tolist())),
-            commands=tuple((each.row, each.actuator.name.encode(), len(each.bounds)) for each in selected),
+            commands=tuple((actuated.row, actuated.actuator.name.encode(), len(actuated.bounds)) for actuated in selected),
             capacities=Capacities(graph, experiment.changes) if experiment.changes else None,
             classes=ClassRows.of(graph),
             scale=experiment.spec.topology.scale or 1,
@@ -233,31 +233,31 @@ class Scene:
     @property
     def start(self) -> Floats:
         """[values]: the values in force before the first action."""
-        return np.concatenate([each.start.ravel() for each in self.actuated])
+        return np.concatenate([rows.start.ravel() for rows in self.actuated])
 
     @property
     def value_names(self) -> tuple[str, ...]:
         """One name for each value that agents set."""
-        return tuple(name for each in self.actuated for name in each.value_names)
+        return tuple(name for rows in self.actuated for name in rows.value_names)
 
     @property
     def columns_of_values(self) -> tuple[str, ...]:
         """The name of each value in tables, with its unit: bps_h1, kmin_bytes_s1-eth3."""
         return tuple(
-            f"{quantity.column}_{name}" for each in self.actuated for name in each.names for quantity in each.actuator.quantities
+            f"{quantity.column}_{name}" for rows in self.actuated for name in rows.names for quantity in rows.actuator.quantities
         )
 
     def check(self, values: Floats) -> None:
         """Raises AgentError if a value is below another that it must not be below."""
-        for each in self.actuated:
-            for number, earlier in each.ordered:
-                asked = values[each.place].reshape(each.low.shape)
-                wrong = np.flatnonzero(asked[:, number] < asked[:, earlier])
+        for rows in self.actuated:
+            for number, earlier in rows.ordered:
+                targets = values[rows.place].reshape(rows.low.shape)
+                wrong = np.flatnonzero(targets[:, number] < targets[:, earlier])
                 if len(wrong):
                     row = int(wrong[0])
-                    names = [quantity.name for quantity in each.actuator.quantities]
-                    below = f"{names[number]} {asked[row, number]:g} is below {names[earlier]} {asked[row, earlier]:g}"
-                    raise AgentError(f"step: {each.names[row]}: {below}; give at least that")
+                    names = [quantity.name for quantity in rows.actuator.quantities]
+                    below = f"{names[number]} {targets[row, number]:g} is below {names[earlier]} {targets[row, earlier]:g}"
+                    raise AgentError(f"step: {rows.names[row]}: {below}; give at least that")
 
     def port_of(self, row: int) -> int:
         """Returns the row of the port of a row, which may be a class's row."""
@@ -280,22 +280,22 @@ def _name_of(graph: Graph, port: Port) -> str:
 
 def _actuated(selected: Sequence[ActuatedPort], graph: Graph, acting: frozenset[int]) -> tuple[ActuatedRows, ...]:
     """Returns the selected rows by actuator. Of the hosts, only the rows in `acting` are set."""
-    found, place = [], 0
+    actuated_rows, offset = [], 0
     owned = {port.ifname for row, port in enumerate(graph.ports()) if row < len(graph.switch_ports()) or row in acting}
-    for name in dict.fromkeys(each.actuator.name for each in selected):
-        mine = [each for each in selected if each.actuator.name == name and each.port.ifname in owned]
-        if not mine:
+    for name in dict.fromkeys(actuated.actuator.name for actuated in selected):
+        ports = [actuated for actuated in selected if actuated.actuator.name == name and actuated.port.ifname in owned]
+        if not ports:
             raise AgentError(f'agent.actuators: {name!r} is of no host that sends; give agent.hosts = "all", or other ports')
         low, high, start = (
-            np.array([[getattr(bounds, what) for bounds in each.bounds] for each in mine], np.float64)
-            for what in ("low", "high", "start")
+            np.array([[getattr(bounds, attribute) for bounds in actuated.bounds] for actuated in ports], np.float64)
+            for attribute in ("low", "high", "start")
         )
-        end = place + start.size
-        names = tuple(_name_of(graph, each.port) if each.number is None else each.name for each in mine)
-        rows = np.array([each.row for each in mine], np.intp)
-        found.append(ActuatedRows(mine[0].actuator, rows, names, low, high, start, slice(place, end)))
-        place = end
-    return tuple(found)
+        end = offset + start.size
+        names = tuple(_name_of(graph, actuated.port) if actuated.number is None else actuated.name for actuated in ports)
+        rows = np.array([actuated.row for actuated in ports], np.intp)
+        actuated_rows.append(ActuatedRows(ports[0].actuator, rows, names, low, high, start, slice(offset, end)))
+        offset = end
+    return tuple(actuated_rows)
 
 
 def flow_info(experiment: Experiment, scene: Scene) -> FlowInfo:
@@ -332,10 +332,10 @@ def _ideals(experiment: Experiment, schedule: Schedule) -> Floats:
     """Returns each flow's completion time in closed form; nan where there is none."""
     classes, of_flow = ideal.classify(schedule, experiment.graph, experiment.router)
     sizes = np.array([flow.request.size_bytes for flow in schedule.flows], np.int64)
-    found: npt.NDArray[np.float64] = np.full(len(sizes), np.nan)
-    for number, each in enumerate(classes):
-        found[of_flow == number] = each.closed_form_ns(sizes[of_flow == number])
-    return found
+    ideals_ns: npt.NDArray[np.float64] = np.full(len(sizes), np.nan)
+    for number, flow_class in enumerate(classes):
+        ideals_ns[of_flow == number] = flow_class.closed_form_ns(sizes[of_flow == number])
+    return ideals_ns
 
 
 def _awaits(flows: tuple[Flow, ...]) -> tuple[tuple[int, ...], ...]:

@@ -77,19 +77,19 @@ class EpisodeTotals:
         frames = block.frames
         if not len(frames):
             return
-        found = block.work_out()
-        flows = found["flows"]
-        self._delivered_bytes = _sum(self._delivered_bytes, found["goodput_bps"] * frames[0].elapsed_s / 8)
+        columns = block.work_out()
+        flows = columns["flows"]
+        self._delivered_bytes = _sum(self._delivered_bytes, columns["goodput_bps"] * frames[0].elapsed_s / 8)
         for name, counted in DELAYS.items():
-            self._weighted[name] = _sum(self._weighted[name], found[name] * found[counted])
-        for name, values in found.items():
+            self._weighted[name] = _sum(self._weighted[name], columns[name] * columns[counted])
+        for name, values in columns.items():
             self._sums[name] = _sum(self._sums[name], values)
         for name in self._largest:
-            self._largest[name] = max(self._largest[name], float(found[name].max()))
-        self._delays_s.append(found["queueing_delay_s"][flows > 0])
-        for place in np.flatnonzero(found["flows_ended"]).tolist():
-            self._completion_ns.append(measures.completion_ns(frames[place]))
-            self._slowdowns.append(measures.slowdowns(frames[place]))
+            self._largest[name] = max(self._largest[name], float(columns[name].max()))
+        self._delays_s.append(columns["queueing_delay_s"][flows > 0])
+        for step in np.flatnonzero(columns["flows_ended"]).tolist():
+            self._completion_ns.append(measures.completion_ns(frames[step]))
+            self._slowdowns.append(measures.slowdowns(frames[step]))
 
     def result(self) -> dict[str, float]:
         """Returns the totals of the steps so far. Entries without data are left out: delays without flows, Jain's index
@@ -99,7 +99,7 @@ class EpisodeTotals:
         self._add_up()
         elapsed_s, frame = self._elapsed_ns / 1e9, self._last
         means = {name: total / self.steps for name, total in self._sums.items()}
-        found = {
+        totals = {
             "return": self.reward,
             "steps": float(self.steps),
             "elapsed_s": elapsed_s,
@@ -111,23 +111,23 @@ class EpisodeTotals:
             **self._largest,
             **{name: self._sums[name] for name in COUNTS},
         }
-        return found | _fairness_of_lives(frame) | self._delays() | self._completions()
+        return totals | _fairness_of_lives(frame) | self._delays() | self._completions()
 
     def _delays(self) -> dict[str, float]:
-        found = {name: self._weighted[name] / self._sums[counted] for name, counted in DELAYS.items() if self._sums[counted]}
+        means_s = {name: self._weighted[name] / self._sums[counted] for name, counted in DELAYS.items() if self._sums[counted]}
         delays_s = np.concatenate(self._delays_s)
-        return found | ({"queueing_delay_p99_s": float(np.percentile(delays_s, 99))} if len(delays_s) else {})
+        return means_s | ({"queueing_delay_p99_s": float(np.percentile(delays_s, 99))} if len(delays_s) else {})
 
     def _completions(self) -> dict[str, float]:
-        found: dict[str, float] = {}
+        completions: dict[str, float] = {}
         if self._completion_ns:
-            found["fct_mean_s"] = float(np.concatenate(self._completion_ns).mean()) / 1e9
+            completions["fct_mean_s"] = float(np.concatenate(self._completion_ns).mean()) / 1e9
         slowdowns = np.concatenate([*self._slowdowns, np.empty(0)])
         if len(slowdowns):
-            found["slowdown_mean"] = float(slowdowns.mean())
+            completions["slowdown_mean"] = float(slowdowns.mean())
             for percent, value in zip(SLOWDOWN_PERCENTILES, np.percentile(slowdowns, SLOWDOWN_PERCENTILES), strict=True):
-                found[f"slowdown_p{percent}"] = float(value)
-        return found
+                completions[f"slowdown_p{percent}"] = float(value)
+        return completions
 
 
 def _lost_bytes(frame: Frame) -> float:
@@ -145,8 +145,8 @@ def _fairness_of_lives(frame: Frame) -> dict[str, float]:
     begun = started & (flows["status"] <= STOPPED)
     ends = np.where(flows["end_ns"] >= 0, flows["end_ns"], frame.t_ns)[begun]
     lives_ns = np.maximum(ends - flows["start_ns"][begun], 1)
-    found = fairness_of(flows["received_bytes"][begun] / lives_ns)
-    return {name: float(value) for name, value in found.items() if value is not None}
+    fairness = fairness_of(flows["received_bytes"][begun] / lives_ns)
+    return {name: float(value) for name, value in fairness.items() if value is not None}
 
 
 def _sum(start: float, values: Floats) -> float:

@@ -44,27 +44,27 @@ class View:
             flows[info.switch_flows[ports[info.switch_rows]]] = True
             return cls(scene, info, ports, flows, slice(0, len(scene.hosts)))
         (row,) = rows.tolist()
-        place = int(np.flatnonzero(scene.host_row == row)[0])
-        flows = info.host == place
+        host = int(np.flatnonzero(scene.host_row == row)[0])
+        flows = info.host == host
         ports[scene.peer_row[row]] = True
         ports[info.switch_rows[flows[info.switch_flows]]] = True
-        here = slice(place, place + 1)
-        own = replace(
+        here = slice(host, host + 1)
+        host_scene = replace(
             scene,
             hosts=scene.hosts[here],
             host_row=scene.host_row[here],
             senders=scene.senders[here],
             floor_bps=scene.floor_bps[here],
         )
-        return cls(own, replace(info, host_row=own.host_row), ports, flows, here)
+        return cls(host_scene, replace(info, host_row=host_scene.host_row), ports, flows, here)
 
     def frame(self, frame: Frame) -> Frame:
         """Returns the same step as if there were nothing else: other ports are empty, and other flows wait."""
-        cells, before = (np.where(self.ports[:, None], each, np.uint64(0)) for each in (frame.cells, frame.before))
+        cells, before = (np.where(self.ports[:, None], counters, np.uint64(0)) for counters in (frame.cells, frame.before))
         classes, was = frame.class_cells, frame.class_before
         if len(classes):
-            own = self.ports[self.scene.classes.port]
-            classes, was = (np.where(own[:, None], each, np.uint64(0)) for each in (classes, was))
+            class_mask = self.ports[self.scene.classes.port]
+            classes, was = (np.where(class_mask[:, None], counters, np.uint64(0)) for counters in (classes, was))
         return replace(
             frame,
             cells=cells,
@@ -80,7 +80,7 @@ class View:
         )
 
     def _flows(self, flows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-        own = np.zeros_like(flows)
-        own["status"], own["start_ns"], own["end_ns"] = WAITING, -1, -1
-        own[self.flows] = flows[self.flows]
-        return own
+        samples = np.zeros_like(flows)
+        samples["status"], samples["start_ns"], samples["end_ns"] = WAITING, -1, -1
+        samples[self.flows] = flows[self.flows]
+        return samples

@@ -48,12 +48,12 @@ class HandSite(LabSite):
         """Does nothing: there are no programs in hosts, which alone ask for names."""
 
     def _tell(self, request: int, value: int) -> int:
-        _, told, _ = self._hand.make(
+        _, reply, _ = self._hand.make(
             Call.of("open", LAB_DEVICE, os.O_WRONLY),
             Call.of("ioctl", Back(1), request, struct.pack("<Q", value), may_fail=True),
             Call.of("close", Back(2)),
         )
-        return -told.result
+        return -reply.result
 
 
 class ByHand:
@@ -135,5 +135,5 @@ def _check_room(plan: Plan, folder: Path) -> None:
         commands = HEADER.unpack_from((folder / ACTUATORS).read_bytes())[3]
     size = HEAD_BYTES + rows * (len(COLUMNS) * 8 + NAME_BYTES + 8) + flows * FLOW.itemsize + commands * COMMAND_ROW.itemsize
     if size > AT:
-        what = f"the state matrix of {rows} ports and queues, {flows} flows and {commands} rows of actuators"
-        raise FabricError(f"{what} has {size} bytes, and a lab has room for {AT}; {remedy}")
+        contents = f"the state matrix of {rows} ports and queues, {flows} flows and {commands} rows of actuators"
+        raise FabricError(f"{contents} has {size} bytes, and a lab has room for {AT}; {remedy}")

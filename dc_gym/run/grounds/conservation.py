@@ -27,13 +27,13 @@ def violations(graph: Graph, before: Mapping[str, Counters], after: Mapping[str,
     The counters by port come from dc_gym.run.grounds.guest.report.count().
     """
     delta = {port: {name: after[port][name] - before[port].get(name, 0) for name in after[port]} for port in after}
-    found = []
+    sentences = []
     for port in graph.ports():
-        found += _cable(port.ifname, delta[port.ifname], delta[graph.peer(port).ifname])
+        sentences += _cable(port.ifname, delta[port.ifname], delta[graph.peer(port).ifname])
     for switch in graph.switches:
-        found += _switch(switch.name, [delta[port.ifname] for port in graph.ports_of(switch.name)], graph.frame_bytes)
-    found += [f"{count} packets lost: {_WORDS.get(name, name)}" for name, count in losses.items() if count]
-    return found
+        sentences += _switch(switch.name, [delta[port.ifname] for port in graph.ports_of(switch.name)], graph.frame_bytes)
+    sentences += [f"{count} packets lost: {_WORDS.get(name, name)}" for name, count in losses.items() if count]
+    return sentences
 
 
 def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters], losses: Counters) -> dict[str, int]:
@@ -66,7 +66,7 @@ def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Co
 def lost_on_links(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters]) -> list[int]:
     """Returns the frames that each port sent and its link lost, by its loss rate or a cut, in the order of `graph.ports()`."""
     names, counters = [port.ifname for port in graph.ports()], ("dropped_packets", "cut_packets")
-    return [sum(after[name][each] - before[name].get(each, 0) for each in counters) for name in names]
+    return [sum(after[name][counter] - before[name].get(counter, 0) for counter in counters) for name in names]
 
 
 _WORDS = {
@@ -77,18 +77,18 @@ _WORDS = {
 
 
 def _cable(name: str, end: Counters, peer: Counters) -> list[str]:
-    found = []
+    sentences = []
     for unit in ("packets", "bytes"):
         arrived = peer[f"rx_{unit}"] + end[f"flight_{unit}"] + end[f"lost_{unit}"] + end[f"dropped_{unit}"]
         arrived += end[f"cut_{unit}"]
         if end[f"tx_{unit}"] != arrived:
-            found.append(f"{name}: sent {end[f'tx_{unit}']} {unit}, but {arrived} arrived, are on their way or were lost")
+            sentences.append(f"{name}: sent {end[f'tx_{unit}']} {unit}, but {arrived} arrived, are on their way or were lost")
     pauses = peer["pauses_received"] + end["pauses_in_flight"] + end["pauses_lost"]
     if end["pauses_sent"] != pauses:
-        found.append(f"{name}: sent {end['pauses_sent']} PAUSE frames, but {pauses} arrived, are on their way or were lost")
+        sentences.append(f"{name}: sent {end['pauses_sent']} PAUSE frames, but {pauses} arrived, are on their way or were lost")
     if end["queue_tx_packets"] != end["tx_packets"]:
-        found.append(f"{name}: its queue let {end['queue_tx_packets']} packets go and the cable sent {end['tx_packets']}")
-    return found
+        sentences.append(f"{name}: its queue let {end['queue_tx_packets']} packets go and the cable sent {end['tx_packets']}")
+    return sentences
 
 
 def _switch(name: str, ports: list[Counters], frame_bytes: int) -> list[str]:

@@ -57,8 +57,8 @@ def modules(env: Mapping[str, str]) -> Path | None:
     with suppress(TestbedError, OSError):
         if not os.access(make_folder(path.parent), os.W_OK):
             return None
-        done = subprocess.run(_argv(path), env=env, capture_output=True, stdin=subprocess.DEVNULL)
-        if done.returncode == 0 and _is_current(path, env):
+        process = subprocess.run(_argv(path), env=env, capture_output=True, stdin=subprocess.DEVNULL)
+        if process.returncode == 0 and _is_current(path, env):
             return path
     return None
 
@@ -88,8 +88,8 @@ def _is_own(source: str, env: Mapping[str, str]) -> bool:
 
 
 def _stamp(source: str) -> tuple[int, int]:
-    found = Path(source).stat()
-    return found.st_mtime_ns, found.st_size
+    status = Path(source).stat()
+    return status.st_mtime_ns, status.st_size
 
 
 def freeze(path: Path) -> None:

@@ -137,10 +137,10 @@ class Hand:
 
     def post(self, *calls: Call) -> None:
         """Has the lab begin to make system calls. Programs in it may ask for steps until they are made."""
-        if len(calls) > CALLS_MAX or sum(each.size for each in calls) > self._room:
+        if len(calls) > CALLS_MAX or sum(call.size for call in calls) > self._room:
             raise FabricError(f"{len(calls)} system calls, the first of them {calls[0].name}, have no room in a lab's region")
         rooms = self._write(calls)
-        self._posted = [(each, *room) for each, room in zip(calls, rooms, strict=True)]
+        self._posted = [(call, *room) for call, room in zip(calls, rooms, strict=True)]
         self.waits = False
         self._lab.answer(GO_ON)
 
@@ -178,47 +178,47 @@ class Hand:
         region, at = self._lab.region, AT + LIST.size + CALL.size * len(calls)
         rooms: list[tuple[int, int]] = []
         LIST.pack_into(region, AT, len(calls))
-        for number, each in enumerate(calls):
-            back, given, room = [0] * 6, [0] * 6, (at, 0)
-            for place, argument in enumerate(each.arguments):
+        for number, call in enumerate(calls):
+            back, values, room = [0] * 6, [0] * 6, (at, 0)
+            for position, argument in enumerate(call.arguments):
                 if isinstance(argument, Back):
-                    back[place] = argument.places
+                    back[position] = argument.places
                 elif isinstance(argument, int):
-                    given[place] = argument
+                    values[position] = argument
                 elif isinstance(argument, Room):
-                    room, given[place] = (at, argument.size), BASE + at
+                    room, values[position] = (at, argument.size), BASE + at
                     at += argument.size + -argument.size % 8
                 else:
                     data, offset = _laid(argument, BASE + at)
                     region[at : at + len(data)] = data
-                    given[place] = BASE + at + offset
+                    values[position] = BASE + at + offset
                     at += len(data) + -len(data) % 8
             rooms.append(room)
-            CALL.pack_into(region, _place(number), NUMBERS[each.name], *back, each.may_fail, *given, 0)
+            CALL.pack_into(region, _place(number), NUMBERS[call.name], *back, call.may_fail, *values, 0)
         return rooms
 
-    def _read(self, number: int, made: Call, at: int, size: int) -> Done:
+    def _read(self, number: int, call: Call, at: int, size: int) -> Done:
         region = self._lab.region
         result = int(CALL.unpack_from(region, _place(number))[-1])
         if result < -MOST_ERRNO:
-            raise LostLab(LabError(f"the lab answers {made.name} with {result}, which is no errno"))
-        if result < 0 and not made.may_fail:
-            raise made.failure(result)
+            raise LostLab(LabError(f"the lab answers {call.name} with {result}, which is no errno"))
+        if result < 0 and not call.may_fail:
+            raise call.failure(result)
         return Done(result, region[at : at + size])
 
     def make_all(self, lists: Iterable[Sequence[Call]]) -> list[list[Done]]:
         """Has the lab make several lists of calls, as many at once as there is room for, and returns the results of each."""
-        found: list[list[Done]] = []
+        outcomes: list[list[Done]] = []
         for group in self._groups(lists):
-            done = iter(self.make(*(each for calls in group for each in calls)))
-            found += [[next(done) for _ in calls] for calls in group]
-        return found
+            results = iter(self.make(*(call for calls in group for call in calls)))
+            outcomes += [[next(results) for _ in calls] for calls in group]
+        return outcomes
 
     def _groups(self, lists: Iterable[Sequence[Call]]) -> Iterator[list[Sequence[Call]]]:
         group: list[Sequence[Call]] = []
         room = count = 0
         for calls in lists:
-            size = sum(each.size for each in calls)
+            size = sum(call.size for call in calls)
             if group and (size > room or len(calls) > count):
                 yield group
                 group = []
@@ -239,8 +239,8 @@ class Hand:
             *(Call.of("setsockopt", Back(at), *option[:2], struct.pack("=i", option[2]), 4) for at, option in options),
             Call.of("bind", Back(len(SOCKET_OPTIONS) + 1), KERNEL, len(KERNEL)),
         ]
-        made = self.make_all(_inside(netns, *calls) for netns in namespaces)
-        fds = [done[_before(netns)].result for netns, done in zip(namespaces, made, strict=True)]
+        outcomes = self.make_all(_inside(netns, *calls) for netns in namespaces)
+        fds = [outcome[_before(netns)].result for netns, outcome in zip(namespaces, outcomes, strict=True)]
         return [NetlinkSocket(opened=_FarSocket(self, fd)) for fd in fds]
 
     def add_namespaces(self, paths: Sequence[str]) -> None:
@@ -259,24 +259,24 @@ class Hand:
 
     @contextmanager
     def namespaces(self, paths: Mapping[str, str]) -> Iterator[Mapping[str, int]]:
-        made = self.make_all([Call.of("open", path, os.O_RDONLY | os.O_CLOEXEC)] for path in paths.values())
-        fds = {key: done[0].result for key, done in zip(paths, made, strict=True)}
+        outcomes = self.make_all([Call.of("open", path, os.O_RDONLY | os.O_CLOEXEC)] for path in paths.values())
+        fds = {key: outcome[0].result for key, outcome in zip(paths, outcomes, strict=True)}
         yield fds
         self.make_all([Call.of("close", fd)] for fd in fds.values())
 
     def write_sysctls(self, values: Mapping[str, str], namespaces: Sequence[str | None] = (None,)) -> None:
-        given = {name: value for name, value in values.items() if not is_for_absent_ipv6(name, there=self._has_ipv6)}
+        sysctls = {name: value for name, value in values.items() if not is_for_absent_ipv6(name, there=self._has_ipv6)}
         calls = []
-        for name, value in given.items():
+        for name, value in sysctls.items():
             calls += [
                 Call.of("open", f"/proc/sys/{name}", os.O_WRONLY | os.O_CLOEXEC, may_fail=True),
                 Call.of("write", Back(1), value.encode(), len(value.encode()), may_fail=True),
                 Call.of("close", Back(2), may_fail=True),
             ]
-        made = self.make_all(_inside(netns, *calls) for netns in namespaces)
-        for netns, done in zip(namespaces, made, strict=True):
-            results = [each.result for each in done[_before(netns) :]]
-            for (name, value), opened, written in zip(given.items(), results[::3], results[1::3], strict=False):
+        outcomes = self.make_all(_inside(netns, *calls) for netns in namespaces)
+        for netns, outcome in zip(namespaces, outcomes, strict=True):
+            results = [answer.result for answer in outcome[_before(netns) :]]
+            for (name, value), opened, written in zip(sysctls.items(), results[::3], results[1::3], strict=False):
                 if min(opened, written) < 0:
                     raise refused_sysctl(name, value, -(opened if opened < 0 else written))
 
@@ -289,26 +289,26 @@ class Hand:
                 Call.of("read", Back(2), Room(1), 1),
                 Call.of("close", Back(3)),
             ]
-        found = []
-        for netns, done in zip(namespaces, self.make_all(_inside(netns, *calls) for netns in namespaces), strict=True):
-            reads = done[_before(netns) :][: len(calls)]
+        texts = []
+        for netns, outcome in zip(namespaces, self.make_all(_inside(netns, *calls) for netns in namespaces), strict=True):
+            reads = outcome[_before(netns) :][: len(calls)]
             for path, more in zip(paths, reads[2::4], strict=True):
                 if more.result:
                     raise FabricError(f"{path} in the lab has more than {PIECE_BYTES} bytes")
-            found.append([each.data.decode() for each in reads[1::4]])
-        return found
+            texts.append([answer.data.decode() for answer in reads[1::4]])
+        return texts
 
     def connect_once(self, netns: str) -> None:
         opening = Call.of("socket", socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, 0)
         address, size = ADDRESS.pack(socket.AF_INET, bytes(2), socket.inet_aton(LOCAL)), struct.pack("=I", ADDRESS.size)
-        made = self.make(
+        outcome = self.make(
             *_inside(
                 netns,
                 *(opening, Call.of("bind", Back(1), address, len(address)), Call.of("listen", Back(2), 1)),
                 *(Call.of("getsockname", Back(3), Room(len(address)), size), opening),
             )
         )[_before(netns) :]
-        server, bound, client = made[0].result, made[3].buffer, made[4].result
+        server, bound, client = outcome[0].result, outcome[3].buffer, outcome[4].result
         ends = Call.of("connect", client, bound, len(bound)), Call.of("accept4", server, 0, 0, socket.SOCK_CLOEXEC)
         accepted = self.make(*ends)[1].result
         linger = socket.SOL_SOCKET, socket.SO_LINGER, ABORT, len(ABORT)
@@ -318,8 +318,8 @@ class Hand:
         )
 
     def clock_ns(self) -> int:
-        (told,) = self.make(Call.of("clock_gettime", time.CLOCK_MONOTONIC, Room(TIMESPEC.size)))
-        seconds, rest_ns = TIMESPEC.unpack(told.buffer)
+        (answer,) = self.make(Call.of("clock_gettime", time.CLOCK_MONOTONIC, Room(TIMESPEC.size)))
+        seconds, rest_ns = TIMESPEC.unpack(answer.buffer)
         return int(seconds * NS + rest_ns)
 
     def sleep(self, duration_ns: int) -> None:
@@ -337,8 +337,8 @@ class Hand:
         """Waits for the next datagram of a socket."""
         if not self._arrived.get(fd) and self._unsent:
             unsent, self._unsent = self._unsent, []
-            for (each, _), done in zip(unsent, self.make_all(calls for _, calls in unsent), strict=True):
-                self._arrive(each, done[1:])
+            for (unsent_fd, _), outcome in zip(unsent, self.make_all(calls for _, calls in unsent), strict=True):
+                self._arrive(unsent_fd, outcome[1:])
         if not self._arrived.get(fd):
             self._arrive(fd, self.make(*self._receives(fd, self._room)))
         return self._arrived[fd].popleft()
@@ -355,11 +355,11 @@ class Hand:
         return [wait, *[rest] * (count - 1)]
 
     def _arrive(self, fd: int, received: Sequence[Done]) -> None:
-        for each in received:
-            if each.result > len(each.buffer):
-                raise FabricError(f"netlink: a datagram of {each.result} bytes, and there is room for {len(each.buffer)}")
-            if each.result >= 0:
-                self._arrived.setdefault(fd, deque()).append(each.data)
+        for datagram in received:
+            if datagram.result > len(datagram.buffer):
+                raise FabricError(f"netlink: a datagram of {datagram.result} bytes, and there is room for {len(datagram.buffer)}")
+            if datagram.result >= 0:
+                self._arrived.setdefault(fd, deque()).append(datagram.data)
 
     def start(self, argv: Sequence[str], priority: int) -> RunningProgram:
         return _FarProgram(self, argv, priority)
@@ -390,11 +390,11 @@ class _FarProgram:
         """True if the hand reads its output, and nobody has yet collected its output."""
         self._status: int | None = None
         pipes = hand.make(Call.of("pipe2", Room(8), os.O_CLOEXEC), Call.of("pipe2", Room(8), os.O_CLOEXEC))
-        (theirs, self._stdin), (self._stdout, output) = (struct.unpack("=2i", each.buffer) for each in pipes)
+        (input_end, self._stdin), (self._stdout, output) = (struct.unpack("=2i", pipe.buffer) for pipe in pipes)
         self._open = [self._stdin, self._stdout]
         started, *_ = hand.make(
-            Call.of("start", argv[0], list(argv), theirs, output, priority, may_fail=True),
-            Call.of("close", theirs),
+            Call.of("start", argv[0], list(argv), input_end, output, priority, may_fail=True),
+            Call.of("close", input_end),
             Call.of("close", output),
         )
         if started.result < 0:
@@ -403,11 +403,11 @@ class _FarProgram:
 
     def write(self, data: bytes) -> None:
         write = Call.of("write", self._stdin, data, len(data), may_fail=True)
-        (made,) = self._hand.make(write)
-        if made.result == -errno.EPIPE:
+        (outcome,) = self._hand.make(write)
+        if outcome.result == -errno.EPIPE:
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-        if made.result < 0:
-            raise write.failure(made.result)
+        if outcome.result < 0:
+            raise write.failure(outcome.result)
 
     def hang_up(self) -> None:
         self._open.remove(self._stdin)
@@ -422,8 +422,8 @@ class _FarProgram:
     def rest(self) -> bytes:
         while data := self._more():
             self._unread += data
-        said, self._unread = self._unread, b""
-        return said
+        output, self._unread = self._unread, b""
+        return output
 
     def signal(self, number: int) -> None:
         if self._status is None and self._hand.waits:  # otherwise it ends with its lab
@@ -433,8 +433,8 @@ class _FarProgram:
         if not self._hand.waits:
             return -signal.SIGKILL
         if self._status is None:
-            (made,) = self._hand.make(Call.of("wait4", self._pid, Room(4), 0, 0))
-            self._status = os.waitstatus_to_exitcode(int.from_bytes(made.buffer, "little"))
+            (outcome,) = self._hand.make(Call.of("wait4", self._pid, Room(4), 0, 0))
+            self._status = os.waitstatus_to_exitcode(int.from_bytes(outcome.buffer, "little"))
         return self._status
 
     def close(self) -> None:
@@ -448,9 +448,9 @@ class _FarProgram:
             self._listens = True
 
     def _more(self) -> bytes:
-        (made,) = self._hand.collect() if self._listens else self._hand.make(self._reading())
+        (outcome,) = self._hand.collect() if self._listens else self._hand.make(self._reading())
         self._listens = False
-        return made.data
+        return outcome.data
 
     def _reading(self) -> Call:
         return Call.of("read", self._stdout, Room(PIECE_BYTES), PIECE_BYTES)

@@ -67,8 +67,8 @@ def lab_config(
 
 def _folders_of_programs(spec: Spec) -> list[Path]:
     requests = spec.execs(spec.graph()) if spec.workload.exec else []
-    found = (execs.find_program(request.argv[0]) for request in requests)
-    return [Path(program).parent for program in found if program is not None]
+    programs = (execs.find_program(request.argv[0]) for request in requests)
+    return [Path(program).parent for program in programs if program is not None]
 
 
 def _readable(folder: Path | None) -> list[Path]:
@@ -169,8 +169,8 @@ class LabGround:
                 self._state = lab.state()
         for written in written_by_ground(partial):
             if removed := take_over(written):
-                shown = ", ".join(removed[:MOST_SHOWN])
-                progress.note(f"{len(removed)} of what programs left is no plain file or folder and was removed: {shown}")
+                names = ", ".join(removed[:MOST_SHOWN])
+                progress.note(f"{len(removed)} of what programs left is no plain file or folder and was removed: {names}")
         if counts is not None:  # only now: no link in a folder that the lab writes to leads elsewhere any more
             with whole(partial / ".lab" / OUT / GROUND) as file:
                 file.write_text(json.dumps(counts))

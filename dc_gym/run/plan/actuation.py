@@ -48,20 +48,20 @@ def request_of(qdisc: str, attributes: Sequence[Attribute], quantities: Sequence
     _check(attributes, quantities)
     kind = attr_text(TCA_KIND, qdisc)
     at = NLMSG_HDR.size + TCMSG.size + len(kind) + ATTRIBUTE_HEAD.size  # of the first byte of the options
-    order = [each.name for each in quantities]
+    order = [quantity.name for quantity in quantities]
     options, request = b"", Request(b"")
-    for (nest, _), inside in groupby(attributes, lambda each: (each.nest, each.index)):
-        first, own = at + len(options) + (ATTRIBUTE_HEAD.size if nest else 0), b""
-        for each in inside:
-            start = first + len(own) + (ATTRIBUTE_HEAD.size if each.type else 0)
-            for place in each.places:
-                told = {"multiplier": place.multiplier, "divisor": place.divisor, "value": order.index(place.quantity)}
-                told |= {"width": place.width}
-                request.writes.append(told | NOWHERE | {"offset": start + place.offset})
-                where = {"attribute": each.type, "nest": each.nest, "index": each.index}
-                request.reads.append(told | where | {"offset": place.offset})
-            own += attribute(each.type, each.payload) if each.type else each.payload
-        options += attribute(nest | NLA_F_NESTED, own) if nest else own
+    for (nest, _), inside in groupby(attributes, lambda attr: (attr.nest, attr.index)):
+        first, content = at + len(options) + (ATTRIBUTE_HEAD.size if nest else 0), b""
+        for attr in inside:
+            start = first + len(content) + (ATTRIBUTE_HEAD.size if attr.type else 0)
+            for position in attr.places:
+                scale = {"multiplier": position.multiplier, "divisor": position.divisor, "value": order.index(position.quantity)}
+                scale |= {"width": position.width}
+                request.writes.append(scale | NOWHERE | {"offset": start + position.offset})
+                where = {"attribute": attr.type, "nest": attr.nest, "index": attr.index}
+                request.reads.append(scale | where | {"offset": position.offset})
+            content += attribute(attr.type, attr.payload) if attr.type else attr.payload
+        options += attribute(nest | NLA_F_NESTED, content) if nest else content
     nested = NLA_F_NESTED if attributes[0].type or attributes[0].nest else 0
     body = TCMSG.pack(0, 0, 0, 0, 0) + kind + attribute(TCA_OPTIONS | nested, options)
     request.message = NLMSG_HDR.pack(NLMSG_HDR.size + len(body), RTM_NEWQDISC, NLM_F_REQUEST, 0, 0) + body
@@ -70,19 +70,19 @@ def request_of(qdisc: str, attributes: Sequence[Attribute], quantities: Sequence
 
 def _check(attributes: Sequence[Attribute], quantities: Sequence[Quantity]) -> None:
     """Raises AgentError unless each quantity has a place, and each place lies in its attribute."""
-    known, placed = [each.name for each in quantities], set()
-    for each in attributes:
-        for place in each.places:
-            what = f"agent.actuators: attribute {each.type}: the place of {place.quantity!r}"
-            if place.quantity not in known:
-                raise AgentError(f"{what} is of no quantity; one of: {', '.join(known)}")
-            if place.width not in WIDTHS or min(place.multiplier, place.divisor) < 1:
+    known, placed = [quantity.name for quantity in quantities], set()
+    for attr in attributes:
+        for position in attr.places:
+            label = f"agent.actuators: attribute {attr.type}: the place of {position.quantity!r}"
+            if position.quantity not in known:
+                raise AgentError(f"{label} is of no quantity; one of: {', '.join(known)}")
+            if position.width not in WIDTHS or min(position.multiplier, position.divisor) < 1:
                 raise AgentError(
-                    f"{what} has width {place.width} and {place.multiplier} / {place.divisor}; give 1, 2, 4 or 8 bytes"
+                    f"{label} has width {position.width} and {position.multiplier} / {position.divisor}; give 1, 2, 4 or 8 bytes"
                 )
-            if not 0 <= place.offset <= len(each.payload) - place.width:
-                raise AgentError(f"{what} is at byte {place.offset} of {len(each.payload)}; give the whole payload")
-            placed.add(place.quantity)
+            if not 0 <= position.offset <= len(attr.payload) - position.width:
+                raise AgentError(f"{label} is at byte {position.offset} of {len(attr.payload)}; give the whole payload")
+            placed.add(position.quantity)
     if missing := [name for name in known if name not in placed]:
         raise AgentError(f"agent.actuators: {missing[0]} has no place in the attributes; give it one")
 
@@ -106,17 +106,17 @@ def tables_of(
     rows: list[dict[str, Any]] = []
     fields: list[dict[str, Any]] = []
     message = b""
-    for each in actuated:
-        actuator = each.actuator
-        qdisc = _qdisc(actuator, each.port)
-        request = request_of(qdisc, _attributes(each, graph, keys_of(actuator, agent)), actuator.quantities)
-        address, port = listens.get(each.port.ifname, NOBODY)
+    for actuated_port in actuated:
+        actuator = actuated_port.actuator
+        qdisc = _qdisc(actuator, actuated_port.port)
+        request = request_of(qdisc, _attributes(actuated_port, graph, keys_of(actuator, agent)), actuator.quantities)
+        address, port = listens.get(actuated_port.port.ifname, NOBODY)
         rows.append(
             {
                 "actuator": actuator.name,
                 "qdisc": qdisc,
-                **_bounds(each),
-                "row": each.row,
+                **_bounds(actuated_port),
+                "row": actuated_port.row,
                 "n_values": len(actuator.quantities),
                 "request_start": len(message),
                 "request_len": len(request.message),
@@ -134,22 +134,22 @@ def tables_of(
     return inputs.ACTUATOR_ROW.table(rows), inputs.ACTUATOR_FIELD.table(fields), bytes_
 
 
-def _attributes(each: ActuatedPort, graph: Graph, keys: Any) -> tuple[Attribute, ...]:
-    if each.number is None:
-        return each.actuator.attributes(graph, each.port, keys)
-    assert each.actuator.of_class is not None, "it was selected"
-    return each.actuator.of_class(graph, each.port, each.number, keys)
+def _attributes(actuated_port: ActuatedPort, graph: Graph, keys: Any) -> tuple[Attribute, ...]:
+    if actuated_port.number is None:
+        return actuated_port.actuator.attributes(graph, actuated_port.port, keys)
+    assert actuated_port.actuator.of_class is not None, "it was selected"
+    return actuated_port.actuator.of_class(graph, actuated_port.port, actuated_port.number, keys)
 
 
 def _qdisc(actuator: Actuator, port: Port) -> str:
     """Returns the kind of the port's root qdisc. Raises AgentError if it does not carry the actuator."""
     if port.queue.kind not in actuator.qdiscs:
-        what = f"agent.actuators: {actuator.name!r} of {port.ifname}: its queue is {port.queue.kind}"
-        raise AgentError(f"{what}, and {' or '.join(actuator.qdiscs)} is needed; leave the port out")
+        mismatch = f"agent.actuators: {actuator.name!r} of {port.ifname}: its queue is {port.queue.kind}"
+        raise AgentError(f"{mismatch}, and {' or '.join(actuator.qdiscs)} is needed; leave the port out")
     return port.queue.kind
 
 
-def _bounds(each: ActuatedPort) -> dict[str, list[int]]:
+def _bounds(actuated_port: ActuatedPort) -> dict[str, list[int]]:
     """Returns bounds and start values, filled up with zeros."""
-    rest = [0] * (MAX_VALUES - len(each.bounds))
-    return {name: [*(getattr(one, name) for one in each.bounds), *rest] for name in ("low", "high", "start")}
+    rest = [0] * (MAX_VALUES - len(actuated_port.bounds))
+    return {name: [*(getattr(one, name) for one in actuated_port.bounds), *rest] for name in ("low", "high", "start")}

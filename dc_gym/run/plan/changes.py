@@ -53,10 +53,10 @@ def tables(changes: Sequence[Change], graph: Graph) -> tuple[Table, Table]:
     rows: list[dict[str, Any]] = []
     numbers = {port.ifname: row for row, port in enumerate(graph.ports())}
     message = b""
-    told = _told(changes, graph)
-    for tag, each in enumerate(changes):
-        row: dict[str, Any] = {"at_ns": each.at_ns, "row": numbers[each.port], "tag": tag, "generic": 0}
-        for name, request in zip(("set", "get"), _requests(each, graph, told), strict=True):
+    telemetry_by_rate = _told(changes, graph)
+    for tag, change in enumerate(changes):
+        row: dict[str, Any] = {"at_ns": change.at_ns, "row": numbers[change.port], "tag": tag, "generic": 0}
+        for name, request in zip(("set", "get"), _requests(change, graph, telemetry_by_rate), strict=True):
             packed = request.message()
             row |= {f"{name}_start": len(message), f"{name}_len": len(packed)}
             message += packed
@@ -71,14 +71,14 @@ def _told(changes: Sequence[Change], graph: Graph) -> dict[int, Telemetry]:
     return telemetry.told_of(telemetry.rate_table(graph, rates_of(changes)))
 
 
-def _requests(change: Change, graph: Graph, told: Mapping[int, Telemetry]) -> tuple[NetlinkRequest, NetlinkRequest]:
+def _requests(change: Change, graph: Graph, telemetry_by_rate: Mapping[int, Telemetry]) -> tuple[NetlinkRequest, NetlinkRequest]:
     """Returns the request that makes a change, and the one that reads it back."""
     values, port = dict(change.values), change.port
     if not change.of_queue:
-        given = {cables.ARGUMENTS[name]: value for name, value in values.items()}
-        return cables.change(HERE, port, **given), cables.describe(HERE, port)
+        arguments = {cables.ARGUMENTS[name]: value for name, value in values.items()}
+        return cables.change(HERE, port, **arguments), cables.describe(HERE, port)
     if TELLS in values:
-        return tc.change_port(HERE, port, telemetry=told[values[TELLS]]), tc.describe(HERE, port)
+        return tc.change_port(HERE, port, telemetry=telemetry_by_rate[values[TELLS]]), tc.describe(HERE, port)
     at = graph.port(port).queue.marking.at
     marking = (values[KMIN], values[KMAX], values[PMAX], at) if KMIN in values else None
     return tc.change_port(HERE, port, values.get(LIMIT), marking), tc.describe(HERE, port)
@@ -99,25 +99,25 @@ def _done(path: Path) -> tuple[Any, bytes]:
 def done(path: Path, changes: Sequence[Change], graph: Graph) -> Iterator[tuple[Change, int, int, Mapping[str, int]]]:
     """Yields eventd's changes of ports: the change, its time after t0, the errno of a refusal or 0, and the values read back."""
     records, data = _done(path)
-    told = {each: rate_bps for rate_bps, each in _told(changes, graph).items()}
+    rates_bps = {port_telemetry: rate_bps for rate_bps, port_telemetry in _told(changes, graph).items()}
     for record in records[records["tag"] < REACTION_TAG]:
         change, start = changes[record["tag"]], int(record["answer_start"])
         payload = data[start + NLMSG_HDR.size : start + int(record["answer_len"])]
-        found = {} if record["error"] else _read_back(change, payload, told)
-        yield change, int(record["t_ns"]), -int(record["error"]), found
+        quantities = {} if record["error"] else _read_back(change, payload, rates_bps)
+        yield change, int(record["t_ns"]), -int(record["error"]), quantities
 
 
-def _read_back(change: Change, payload: bytes, told: Mapping[Telemetry, int]) -> dict[str, int]:
+def _read_back(change: Change, payload: bytes, rates_bps: Mapping[Telemetry, int]) -> dict[str, int]:
     """Returns the quantities of a change as the kernel describes them."""
     try:
         if change.values[0][0] == TELLS:
-            found = {TELLS: told[tc.told_by(payload)]}
+            quantities = {TELLS: rates_bps[tc.told_by(payload)]}
         elif change.of_queue:
-            found = dict(zip((LIMIT, KMIN, KMAX, PMAX), tc.port_of(payload), strict=True))
+            quantities = dict(zip((LIMIT, KMIN, KMAX, PMAX), tc.port_of(payload), strict=True))
         else:
             device = cables.device_of(payload)
             assert device is not None, "a change of a cable"
-            found = {RATE: device.rate_bps, DELAY: device.delay_ns, LOSS: device.impairment.loss_ppb, CUT: device.cut}
+            quantities = {RATE: device.rate_bps, DELAY: device.delay_ns, LOSS: device.impairment.loss_ppb, CUT: device.cut}
     except (KeyError, struct.error):
         return {}
-    return {name: found[name] for name, _ in change.values}
+    return {name: quantities[name] for name, _ in change.values}

@@ -80,7 +80,7 @@ def write(experiment: Experiment, groups: Groups, path: Path, *, may_change: boo
         if numbers := router.hops[switch].get(address):
             flows[switch].append(datapath.flow(address, groups.out_port(switch, numbers)))
     path.write_bytes(b"".join(chain.from_iterable(flows.values())))
-    return {switch: len(mine) for switch, mine in flows.items()}
+    return {switch: len(switch_flows) for switch, switch_flows in flows.items()}
 
 
 def _needed(experiment: Experiment) -> dict[tuple[str, str], None]:

@@ -240,9 +240,9 @@ def _write(path: Path, graph: Graph, rows: Sequence[Row]) -> None:
 
 
 def _port(row: Row, hosts: set[str]) -> dict[str, object]:
-    port, place = row.port, 0 if row.number is None else 1 + row.number
+    port, class_index = row.port, 0 if row.number is None else 1 + row.number
     netns = netns_of(port.node) if port.node in hosts else HERE
-    return {"name": row.name, "netns": netns, "ifname": port.ifname, "class": place}
+    return {"name": row.name, "netns": netns, "ifname": port.ifname, "class": class_index}
 
 
 PACKET_HEADERS_BYTES = {"tcp": TCP_HEADERS_BYTES, "udp": UDP_HEADERS_BYTES, "rdma": FRAME_HEADERS_BYTES - ETHERNET_BYTES}
@@ -258,33 +258,33 @@ def flow_tables(schedule: Schedule, mtu_bytes: int = MTU_BYTES) -> tuple[Table, 
     netns: dict[str, int] = {}
     listeners: dict[tuple[object, ...], int] = {}
     opens, crossed, rows = _Lists(), _Lists(), []
-    addresses = {each: address(each) for flow in schedule.flows for each in (flow.src_addr, flow.dst_addr)}
+    addresses = {endpoint: address(endpoint) for flow in schedule.flows for endpoint in (flow.src_addr, flow.dst_addr)}
     for flow in schedule.flows:
-        asked = flow.request
+        request = flow.request
         rows.append(
             {
-                "start_ns": asked.start_ns,
-                "stop_ns": asked.stop_ns,
-                "length_ns": asked.length_ns,
-                "size_bytes": asked.size_bytes,
-                "rate_bps": asked.rate_bps,
-                "src_ns": netns.setdefault(asked.src, len(netns)),
-                "dst_ns": netns.setdefault(asked.dst, len(netns)),
+                "start_ns": request.start_ns,
+                "stop_ns": request.stop_ns,
+                "length_ns": request.length_ns,
+                "size_bytes": request.size_bytes,
+                "rate_bps": request.rate_bps,
+                "src_ns": netns.setdefault(request.src, len(netns)),
+                "dst_ns": netns.setdefault(request.dst, len(netns)),
                 "src_addr": addresses[flow.src_addr],
                 "dst_addr": addresses[flow.dst_addr],
-                "listener": listeners.setdefault((asked.transport, asked.dst, flow.dst_addr, asked.dst_port), flow.flow),
-                "gate": NEVER if asked.gate == NO_GATE else asked.gate,
-                "opens_start": opens.start(asked.opens),
-                "opens_len": len(asked.opens),
+                "listener": listeners.setdefault((request.transport, request.dst, flow.dst_addr, request.dst_port), flow.flow),
+                "gate": NEVER if request.gate == NO_GATE else request.gate,
+                "opens_start": opens.start(request.opens),
+                "opens_len": len(request.opens),
                 "path_start": crossed.start(flow.rows),
                 "path_len": len(flow.rows),
                 "src_port": flow.src_port,
-                "dst_port": asked.dst_port,
-                "transport": TRANSPORTS.index(asked.transport),
-                "gaps": GAPS.index(asked.gaps),
+                "dst_port": request.dst_port,
+                "transport": TRANSPORTS.index(request.transport),
+                "gaps": GAPS.index(request.gaps),
                 "cc": flow.cc,
-                "dscp": asked.dscp or 0,
-                "packet_bytes": mtu_bytes - PACKET_HEADERS_BYTES[str(asked.transport)],
+                "dscp": request.dscp or 0,
+                "packet_bytes": mtu_bytes - PACKET_HEADERS_BYTES[str(request.transport)],
             }
         )
     spaces = NETNS.table({"path": netns_of(host)} for host in netns)
@@ -296,26 +296,26 @@ def nic_table(graph: Graph) -> Table:
     """Returns the NICs. A NIC's record number is its row in the loader's tables."""
     return NIC.table(
         {
-            "line_bps": each.line_bps,
-            "name": each.name,
-            "netns": netns_of(each.host),
-            "wire": each.wire,
-            "ring": each.ring,
-            "tail": each.tail,
+            "line_bps": nic.line_bps,
+            "name": nic.name,
+            "netns": netns_of(nic.host),
+            "wire": nic.wire,
+            "ring": nic.ring,
+            "tail": nic.tail,
         }
-        for each in nics.devices(graph)
+        for nic in nics.devices(graph)
     )
 
 
 def settings_table(
-    told: Mapping[str, int], parameters: Sequence[int], rates: Sequence[RateUnits] = (), *, beside: bool = False
+    settings: Mapping[str, int], parameters: Sequence[int], rates: Sequence[RateUnits] = (), *, beside: bool = False
 ) -> Table:
     """Returns the settings by their names, the algorithm's parameters in their order, and the table of rates of telemetry.
 
     `beside` is True if the hosts send frames of their own beside RDMA.
     """
     rest = [0] * (MOST_PARAMETERS - len(parameters))
-    row = {**told, "parameter": (*parameters, *rest), "int_rate": telemetry.words(rates), "caps": 0, "beside": int(beside)}
+    row = {**settings, "parameter": (*parameters, *rest), "int_rate": telemetry.words(rates), "caps": 0, "beside": int(beside)}
     return NIC_SETTINGS.table([row])
 
 

@@ -88,19 +88,19 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0, seed: int | No
     spec, graph = experiment.spec, experiment.graph
     chosen = nic_configuration.configure(spec, line_bps(graph), folder)
     algorithm, setting = chosen.algorithm, chosen.setting
-    told = settings(spec, graph, setting.nic) | ({} if seed is None else {"seed": draw(seed, "nic")})
+    nic_settings = settings(spec, graph, setting.nic) | ({} if seed is None else {"seed": draw(seed, "nic")})
     flows = flow_table(experiment.schedule, graph, experiment.router, spec)
     rates = telemetry_rates(experiment)
-    values = inputs.settings_table(told, tuple(setting.values.values()), rates, beside=_beside(experiment))
+    values = inputs.settings_table(nic_settings, tuple(setting.values.values()), rates, beside=_beside(experiment))
     record_file.write(folder / NICS, inputs.nic_table(graph), flows, values)
     facts: dict[str, Any] = {
         "algorithm": setting.to_dict(),
-        "settings": told | {"payload_bytes": spec.payload_bytes},
+        "settings": nic_settings | {"payload_bytes": spec.payload_bytes},
         "engine": "bpf" if chosen.native is None else "native",
         "object": hashlib.sha256((chosen.native or algorithm.object).read_bytes()).hexdigest(),
     }
     if rates:
-        facts["telemetry"] = {"bytes": telemetry.TELEMETRY_BYTES, "rates": [asdict(each) for each in rates]}
+        facts["telemetry"] = {"bytes": telemetry.TELEMETRY_BYTES, "rates": [asdict(rate_units) for rate_units in rates]}
     if spec.nic.inflight_bytes is not None:
         facts["inflight_bytes"] = sorted(set(flows.records["inflight_bytes"].tolist()))
     if chosen.policy is not None:
@@ -114,23 +114,23 @@ def write(experiment: Experiment, folder: Path, step_ns: int = 0, seed: int | No
 def write_episode(experiment: Experiment, plan: NicPlan, path: Path, seed: int) -> None:
     """Writes the NICs and flows of another episode: the same algorithm, and the flows and the randomness of another seed."""
     graph = experiment.graph
-    told = {name: value for name, value in plan.facts["settings"].items() if name != "payload_bytes"} | {
+    nic_settings = {name: value for name, value in plan.facts["settings"].items() if name != "payload_bytes"} | {
         "seed": draw(seed, "nic")
     }
     flows = flow_table(experiment.schedule, graph, experiment.router, experiment.spec)
     values = tuple(plan.facts["algorithm"]["values"].values())
-    table = inputs.settings_table(told, values, telemetry_rates(experiment), beside=_beside(experiment))
+    table = inputs.settings_table(nic_settings, values, telemetry_rates(experiment), beside=_beside(experiment))
     record_file.write(path, inputs.nic_table(graph), flows, table)
 
 
 def ring_classes(experiment: Experiment) -> int:
     """Returns the lossless classes of the flows over RDMA, a bit each."""
     dscps = {flow.request.dscp or 0 for flow in experiment.schedule.flows if flow.request.transport == "rdma"}
-    found = 0
+    class_bits = 0
     for port in pausing_ports(experiment.graph):
         numbers = set(map(port.queue.class_of, dscps))
-        found |= sum(1 << number for number in numbers if port.queue.classes[number].lossless)
-    return found
+        class_bits |= sum(1 << number for number in numbers if port.queue.classes[number].lossless)
+    return class_bits
 
 
 def _dscps(dscp: int, spec: Spec) -> dict[str, int]:
@@ -146,7 +146,7 @@ def _beside(experiment: Experiment) -> bool:
 
 def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> Table:
     """Returns the flows over NICs."""
-    rows_of = {each.name: row for row, each in enumerate(devices(graph))}
+    rows_of = {device.name: row for row, device in enumerate(devices(graph))}
     ends = {
         nic.address: (rows_of[f"{host.name}-eth{plane}"], inputs.mac(nic.mac))
         for host in graph.hosts
@@ -186,11 +186,11 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
 
 def _inflight_bytes(spec: Spec, graph: Graph, flow: Flow, base_ns: int) -> int:
     """Returns the most bytes that a flow may have unacknowledged; 0: no limit. BDPs refer to its line and base round trip."""
-    asked = spec.nic.inflight_bytes
+    limit = spec.nic.inflight_bytes
     return (
         0
-        if asked is None
-        else min(in_bytes(asked, graph.cable_of(flow.ports[0]).rate_bps, base_ns, graph.frame_bytes), MOST_INFLIGHT_BYTES)
+        if limit is None
+        else min(in_bytes(limit, graph.cable_of(flow.ports[0]).rate_bps, base_ns, graph.frame_bytes), MOST_INFLIGHT_BYTES)
     )
 
 
@@ -235,13 +235,13 @@ def base_rtts_ns(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -
     """Returns the base round trip of each flow's probes."""
     known: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
     ports = _FramePorts(graph, router)
-    packet_bytes, found = spec.payload_bytes + spec.frame_headers_bytes, []
+    packet_bytes, rtts_ns = spec.payload_bytes + spec.frame_headers_bytes, []
     for flow in schedule.flows:
         key = flow.ports, way_back(flow, graph, router, ports.of(flow))
         if key not in known:
             known[key] = probe_rtt_ns(graph, *key, packet_bytes)
-        found.append(known[key])
-    return found
+        rtts_ns.append(known[key])
+    return rtts_ns
 
 
 def way_back(flow: Flow, graph: Graph, router: Router, src_port: int | None = None) -> tuple[str, ...]:
@@ -264,12 +264,12 @@ def probe_rtt_ns(graph: Graph, forward: Sequence[str], back: Sequence[str], pack
     return probe_ns + one_way_ns(graph, back, FRAME_HEADERS_BYTES)
 
 
-def settings(spec: Spec, graph: Graph, asked: Mapping[str, int]) -> dict[str, int]:
-    """Returns struct nic_settings by name. `asked` holds the preset's requests, for settings that the spec does not give."""
+def settings(spec: Spec, graph: Graph, defaults: Mapping[str, int]) -> dict[str, int]:
+    """Returns struct nic_settings by name. `defaults` holds the preset's requests, for settings that the spec does not give."""
     nic, longest = spec.nic, round_trip_ns(graph)
     timeout = nic.timeout_ns or min(max(2 * longest, LEAST_TIMEOUT_NS), LONGEST_NS)
     probe_timeout = nic.probe_timeout_ns or timeout
-    cnp_interval = asked.get("cnp_interval", CNP_INTERVAL_NS * algorithms.SCALED_FOR_BPS // line_bps(graph))
+    cnp_interval = defaults.get("cnp_interval", CNP_INTERVAL_NS * algorithms.SCALED_FOR_BPS // line_bps(graph))
     return {
         "latency_ns": nic.latency_ns,
         "cnp_interval_ns": min(cnp_interval, LONGEST_NS) if nic.cnp_interval_ns is None else nic.cnp_interval_ns,
@@ -287,7 +287,7 @@ def settings(spec: Spec, graph: Graph, asked: Mapping[str, int]) -> dict[str, in
         "event_coalesce": nic.event_coalesce,
         "event_cost_ns": nic.event_cost_ns,
         "event_queue": nic.event_queue or 0,
-        "spaced": asked.get("spaced", 0) if nic.pacing is None else PACINGS.index(nic.pacing),
+        "spaced": defaults.get("spaced", 0) if nic.pacing is None else PACINGS.index(nic.pacing),
         "seed": draw(spec.seed, "nic"),
     }
 

@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 
 def reactions(spec: Spec, graph: Graph, router: Router, schedule: Schedule, changes: Sequence[Change]) -> tuple[Reaction, ...]:
     """Returns the new rules that events ask for, in the order of their times. The last of several at one time counts."""
-    asked = sorted(
+    reroutes = sorted(
         (event.at_ns + event.reroute_ns, number) for number, event in enumerate(spec.events) if event.reroute_ns is not None
     )
-    if not asked:
+    if not reroutes:
         return ()
     rerouting = Rerouting(graph, router, sent(graph, schedule), spec.seed, spec.topology.routing)
-    found = []
-    for at_ns, number in asked:
-        made = rerouting.react(at_ns, number, down_at(changes, at_ns))
-        if len(made.entries) > MOST_ENTRIES:
-            why = f"needs {len(made.entries)} rules in the switches, and {MOST_ENTRIES} are possible; run fewer flows"
+    reactions = []
+    for at_ns, number in reroutes:
+        reaction = rerouting.react(at_ns, number, down_at(changes, at_ns))
+        if len(reaction.entries) > MOST_ENTRIES:
+            why = f"needs {len(reaction.entries)} rules in the switches, and {MOST_ENTRIES} are possible; run fewer flows"
             raise KeyFault(f"events[{number}].reroute", None, why)
-        found.append(made)
-    return tuple(found)
+        reactions.append(reaction)
+    return tuple(reactions)
 
 
 def down_at(changes: Sequence[Change], at_ns: int) -> list[str]:
     """Returns the ports whose cables are cut at a time, as far as routing has reacted to the cut by then."""
     state: dict[str, int] = {}
-    for each in changes:
-        if each.at_ns <= at_ns:
-            state[each.port] = dict(each.values).get(CUT, state.get(each.port, 0))
+    for change in changes:
+        if change.at_ns <= at_ns:
+            state[change.port] = dict(change.values).get(CUT, state.get(change.port, 0))
     return [port for port, cut in state.items() if cut]
 
 

@@ -111,11 +111,11 @@ def _reactions(experiment: Experiment, groups: Groups) -> list[dict[str, Any]] |
     """Returns the new rules of the switches: for each the switch, the address and the number of the port."""
     return [
         {
-            "at_ns": each.at_ns,
-            "event": each.event,
-            "entries": [(it.switch, it.destination, groups.out_port(it.switch, it.hops)) for it in each.entries],
+            "at_ns": reaction.at_ns,
+            "event": reaction.event,
+            "entries": [(rule.switch, rule.destination, groups.out_port(rule.switch, rule.hops)) for rule in reaction.entries],
         }
-        for each in experiment.reactions
+        for reaction in experiment.reactions
     ] or None
 
 
@@ -123,9 +123,9 @@ def _peers(experiment: Experiment) -> dict[str, list[str]]:
     """Returns for each host the hosts that it must be able to reach. A program may communicate with any host."""
     peers = experiment.schedule.peers()
     hosts = [host.name for host in experiment.graph.hosts]
-    for each in experiment.spec.workload.exec or ():
+    for command in experiment.spec.workload.exec or ():
         for other in hosts:
-            if other != each.host:
-                peers[each.host] = [*dict.fromkeys([*peers.get(each.host, []), other])]
-                peers[other] = [*dict.fromkeys([*peers.get(other, []), each.host])]
+            if other != command.host:
+                peers[command.host] = [*dict.fromkeys([*peers.get(command.host, []), other])]
+                peers[other] = [*dict.fromkeys([*peers.get(other, []), command.host])]
     return peers

@@ -92,7 +92,7 @@ def payload_share(spec: Spec, schedule: Schedule) -> float | npt.NDArray[np.floa
     if not spec.rdma or set(transports) <= {"rdma"}:
         return of_rdma if spec.rdma else tcp_share(mtu_bytes)
     shares = {"rdma": of_rdma, "tcp": tcp_share(mtu_bytes), "udp": udp_share(mtu_bytes)}
-    return np.array([shares[each] for each in transports])
+    return np.array([shares[transport] for transport in transports])
 
 
 def routes_of(schedule: Schedule, payload_share: float | npt.NDArray[np.float64] = PAYLOAD_SHARE) -> Routes:

@@ -34,9 +34,9 @@ def at_end(
         return None
     sweeps, ports = read_trace(trace), [port.ifname for port in graph.ports()]
     rows: dict[str, list[int]] = {port: [] for port in ports}
-    for place, row in enumerate(graph.rows()):
+    for index, row in enumerate(graph.rows()):
         if row.number is not None:
-            rows[row.port.ifname].append(place)
+            rows[row.port.ifname].append(index)
     backlogs, charged = (sweeps.column(name)[-1] for name in ("backlog_bytes", "charged_bytes"))
     states = {
         port: PortState(paused_classes.get(port, 0), tuple(backlogs[rows[port]].tolist()), tuple(charged[rows[port]].tolist()))
@@ -57,8 +57,8 @@ def _moved(state: PortState, sent: npt.NDArray[np.uint64]) -> bool:
 
 def leads_to(graph: Graph, router: Router, schedule: Schedule) -> dict[str, set[str]]:
     """Returns, for each port of a switch where packets of flows or their answers come in, the ports by which they leave."""
-    found: dict[str, set[str]] = {}
+    next_ports: dict[str, set[str]] = {}
     for way in set(chain.from_iterable(both_ways(schedule.flows, graph, router))):
         for before, after in pairwise(way):
-            found.setdefault(graph.peer(before).ifname, set()).add(after)
-    return found
+            next_ports.setdefault(graph.peer(before).ifname, set()).add(after)
+    return next_ports

@@ -18,20 +18,20 @@ Row = dict[str, Any]
 
 def rows(experiment: Experiment, path: Path) -> list[Row]:
     """Returns a row for each event of the spec, in the order of their times. `path` is eventd's file."""
-    made = {number: _row(number, event) for number, event in in_order(experiment.spec.events)}
+    event_rows = {number: _row(number, event) for number, event in in_order(experiment.spec.events)}
     if experiment.changes:
-        for change, t_ns, error, found in changes.done(path, experiment.changes, experiment.graph):
-            row = made[change.event]
+        for change, t_ns, error, quantities in changes.done(path, experiment.changes, experiment.graph):
+            row = event_rows[change.event]
             row["t_ns"] = t_ns
             ports = row.setdefault("ports", {})
-            ports.setdefault(change.port, {}).update({name: [value, found.get(name)] for name, value in change.values})
+            ports.setdefault(change.port, {}).update({name: [value, quantities.get(name)] for name, value in change.values})
             if error:
                 row["error"] = os.strerror(error)
         for number, t_ns, error in changes.reacted(path):
-            made[number]["rerouted_ns"] = t_ns
+            event_rows[number]["rerouted_ns"] = t_ns
             if error:
-                made[number]["error"] = f"new rules of the switches: {os.strerror(error)}"
-    return list(made.values())
+                event_rows[number]["error"] = f"new rules of the switches: {os.strerror(error)}"
+    return list(event_rows.values())
 
 
 def _row(number: int, event: EventSpec) -> Row:
@@ -41,16 +41,16 @@ def _row(number: int, event: EventSpec) -> Row:
 
 def faults(events: Sequence[Row]) -> list[str]:
     """Returns sentences about events that did not happen as requested; none in a fit run."""
-    found = []
+    sentences = []
     for row in events:
-        what = f"event {row['event']} ({row['label']})"
+        event = f"event {row['event']} ({row['label']})"
         if "error" in row:
-            found.append(f"{what}: {row['error']}")
+            sentences.append(f"{event}: {row['error']}")
         elif row.get("rerouted_ns") != row.get("reroute_at_ns"):
-            found.append(f"{what}: switches got their new rules at {row.get('rerouted_ns')} ns, not {row['reroute_at_ns']}")
+            sentences.append(f"{event}: switches got their new rules at {row.get('rerouted_ns')} ns, not {row['reroute_at_ns']}")
         elif row["t_ns"] != row["at_ns"]:
-            found.append(f"{what}: happened at {format_time(row['t_ns'])} instead of {format_time(row['at_ns'])}")
+            sentences.append(f"{event}: happened at {format_time(row['t_ns'])} instead of {format_time(row['at_ns'])}")
         for port, values in row.get("ports", {}).items():
-            wrong = [name for name, (asked, read) in values.items() if asked != read]
-            found += [f"{what}: {port}: asked for {name} {values[name][0]}, read back {values[name][1]}" for name in wrong]
-    return found
+            wrong = [name for name, (requested, read) in values.items() if requested != read]
+            sentences += [f"{event}: {port}: asked for {name} {values[name][0]}, read back {values[name][1]}" for name in wrong]
+    return sentences

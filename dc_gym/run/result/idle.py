@@ -65,12 +65,12 @@ def ideal_times(
         return ideal.unknown(experiment.schedule, str(error))
 
 
-def _controller(asked: ControllerSpec, schedule: Schedule) -> ControllerSpec:
+def _controller(controller: ControllerSpec, schedule: Schedule) -> ControllerSpec:
     """Returns the controller of lone flows. NICs without a flow do not run: TCP beside RDMA is then a run's controller."""
     has_nics = any(flow.request.transport == "rdma" for flow in schedule.flows)
-    if asked.tcp is None or has_nics:
-        return replace(asked, policy=None, own=())
-    return replace(asked, policy=None, own=(), name=asked.tcp, tcp=None)
+    if controller.tcp is None or has_nics:
+        return replace(controller, policy=None, own=())
+    return replace(controller, policy=None, own=(), name=controller.tcp, tcp=None)
 
 
 def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, progress: Progress) -> ideal.Measure:

@@ -51,34 +51,36 @@ def manifest(
     run: PreparedRun, ports: Sequence[Mapping[str, Any]], counts: RunCounts, ideals: Ideal | None, clock: Clock, folder: Path
 ) -> dict[str, Any]:
     """Returns the manifest without the keys that results.write_result() adds. The user's code is copied into the folder."""
-    made = _what_was_run(run, counts, clock) | _findings(run, ports, counts, ideals) | run.ground.facts() | _scale(run.experiment)
+    facts = (
+        _what_was_run(run, counts, clock) | _findings(run, ports, counts, ideals) | run.ground.facts() | _scale(run.experiment)
+    )
     if run.nic is not None:
-        made["nic"] = run.nic.facts
+        facts["nic"] = run.nic.facts
     if run.driver is not None:
-        made["agent"] = run.driver.totals()
+        facts["agent"] = run.driver.totals()
     if rows := _captures(counts.found):
-        made["capture"] = rows
+        facts["capture"] = rows
     if counts.events:
-        made["events"] = counts.events
+        facts["events"] = counts.events
     if run.inputs:
-        made["inputs"] = run.inputs
+        facts["inputs"] = run.inputs
     spec = run.experiment.spec
     if policies := results.policies(spec.copies()):
-        made["policies"] = policies
+        facts["policies"] = policies
     if style := styles.to_record(spec.controller.name):
-        made["style"] = style
+        facts["style"] = style
     if code := usercode.keep(spec.code(), folder):
-        made["code"] = code
-    return made
+        facts["code"] = code
+    return facts
 
 
 def set_times(path: Path, clock: Clock) -> None:
     """Updates the times in a manifest, which the result's end and its plot prolong. The manifest is complete at any time."""
-    made = json.loads(path.read_text())
-    made["wall_s"] = {name: round(seconds, 4) for name, seconds in clock.wall_s.items()}
-    made["cpu_s"] = {name: round(seconds, 2) for name, seconds in clock.cpu_s.items()}
+    manifest = json.loads(path.read_text())
+    manifest["wall_s"] = {name: round(seconds, 4) for name, seconds in clock.wall_s.items()}
+    manifest["cpu_s"] = {name: round(seconds, 2) for name, seconds in clock.cpu_s.items()}
     with machine_errors("write", path), whole(path, durable=True) as work:
-        work.write_text(json.dumps(made, indent=1) + "\n")
+        work.write_text(json.dumps(manifest, indent=1) + "\n")
 
 
 def _what_was_run(run: PreparedRun, counts: RunCounts, clock: Clock) -> dict[str, Any]:
@@ -103,24 +105,24 @@ def _what_was_run(run: PreparedRun, counts: RunCounts, clock: Clock) -> dict[str
 
 
 def _findings(run: PreparedRun, ports: Sequence[Mapping[str, Any]], counts: RunCounts, ideals: Ideal | None) -> dict[str, Any]:
-    found = counts.found
+    ground_counts = counts.found
     return {
         "workload": dict(run.experiment.notes),
         "ideal": None if ideals is None else ideals.facts,
         "conservation": counts.conservation,
         **({} if counts.deadlock is None else {"deadlock": list(counts.deadlock)}),
-        "calibration": calibration.rows(ports, found["read_back"]) + found.get("calibration", []),
-    } | {name: found[name] for name in ("fidelity", "exec") if found.get(name)}
+        "calibration": calibration.rows(ports, ground_counts["read_back"]) + ground_counts.get("calibration", []),
+    } | {name: ground_counts[name] for name in ("fidelity", "exec") if ground_counts.get(name)}
 
 
-def _captures(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _captures(ground_counts: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns for each captured port the counters of its capture, and the port's own counters until the run's end."""
     rows = []
-    for port, frames in found.get("capture", {}).items():
-        before, after = found["before"][port], found["after"][port]
+    for port, frames in ground_counts.get("capture", {}).items():
+        before, after = ground_counts["before"][port], ground_counts["after"][port]
         counted = {name: after[name] - before.get(name, 0) for name in ("tx_packets", "rx_packets", "pauses_sent")}
-        own = {"port_sent": counted["tx_packets"] + counted["pauses_sent"], "port_received": counted["rx_packets"]}
-        rows.append({"port": port, "file": f"{CAPTURES}/{port}.pcapng", **frames, **own})
+        port_counts = {"port_sent": counted["tx_packets"] + counted["pauses_sent"], "port_received": counted["rx_packets"]}
+        rows.append({"port": port, "file": f"{CAPTURES}/{port}.pcapng", **frames, **port_counts})
     return rows
 
 

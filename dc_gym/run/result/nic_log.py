@@ -23,18 +23,18 @@ def read_counts(folder: Path, duration_ns: int, started: npt.NDArray[np.uint32],
 
     nic_events is empty unless `queued`: the NICs' queues of events had a limit.
     """
-    found = {name: empty(name) for name in ("nic_flows", "nic_events")}
+    tables = {name: empty(name) for name in ("nic_flows", "nic_events")}
     if not (folder / COUNTS).is_file():
-        return found
+        return tables
     counted = tgen_log.read_nics(folder / COUNTS)
     counted = counted[np.isin(counted["flow"], started)]
-    for table in found if queued else ("nic_flows",):
+    for table in tables if queued else ("nic_flows",):
         records = np.zeros(len(counted), TABLES[table].dtype)
         for name in set(records.dtype.names or ()) - {"t_ns"}:
             records[name] = counted[name]
         records["t_ns"] = duration_ns
-        found[table] = records
-    return found
+        tables[table] = records
+    return tables
 
 
 def read_trace(folder: Path, t0_ns: int, of_flow_bps: dict[int, int]) -> Records:

@@ -53,19 +53,19 @@ def conclude(run: PreparedRun, ovs: OpenVSwitch, partial: Path, clock: Clock, pr
 
     clock.phase("results")
     times = queue_times.by_port(counts.found.get("queue_times", {}), Window.of(experiment.spec).length_ns)
-    found = analysis.analyse(experiment.spec, schedule, tables, ideals, counts.links, times)
-    made = manifest(run, tables.ports, counts, ideals, clock, partial)
+    metrics = analysis.analyse(experiment.spec, schedule, tables, ideals, counts.links, times)
+    facts = manifest(run, tables.ports, counts, ideals, clock, partial)
     results.write_graph(partial, experiment.graph)
     if driver is not None:
         table, learned = driver.table(), driver.learned()
-        made |= {"agent_digest": agent_digest(table, learned)}
-        found.summary["return"] = made["agent"]["return"]
+        facts |= {"agent_digest": agent_digest(table, learned)}
+        metrics.summary["return"] = facts["agent"]["return"]
         results.write_derived(partial, "agent", table)
         if learned:
             write_arrays(partial / LEARNED, learned)
-    results.write_facts(partial, tables, made | {"digest": digest}, found.summary)
-    results.write_derived(partial, "port_metrics", found.ports)
-    results.write_derived(partial, "flow_metrics", found.flows)
+    results.write_facts(partial, tables, facts | {"digest": digest}, metrics.summary)
+    results.write_derived(partial, "port_metrics", metrics.ports)
+    results.write_derived(partial, "flow_metrics", metrics.flows)
     clock.phase("")
     set_times(partial / "manifest.json", clock)
 

@@ -50,19 +50,19 @@ class RunCounts:
     """The ports that waited for one another in a circle at the end."""
 
     @classmethod
-    def of(cls, graph: Graph, found: Mapping[str, Any], events: list[dict[str, Any]] | None = None) -> RunCounts:
-        before, after, losses = found["before"], found["after"], found["losses"]
+    def of(cls, graph: Graph, counts: Mapping[str, Any], events: list[dict[str, Any]] | None = None) -> RunCounts:
+        before, after, losses = counts["before"], counts["after"], counts["losses"]
         account = conservation.account(graph, before, after, losses)
         links = LinkLosses(conservation.lost_on_links(graph, before, after), account["sent_by_hosts"])
-        unfit = conservation.violations(graph, before, after, losses) + found.get("unfit", []) + event_log.faults(events or [])
-        return cls(found["t0_ns"], unfit, account, links, found, events or [])
+        unfit = conservation.violations(graph, before, after, losses) + counts.get("unfit", []) + event_log.faults(events or [])
+        return cls(counts["t0_ns"], unfit, account, links, counts, events or [])
 
 
 def read_counts(experiment: Experiment, folder: Path) -> RunCounts:
     """Returns the counters of a run. `folder` has the files that the ground wrote."""
-    found = plain_json.read(folder / GROUND)
-    counts = RunCounts.of(experiment.graph, found, event_log.rows(experiment, folder / EVENTS_DONE))
-    paused = {port: values.get("paused_classes", 0) for port, values in found["after"].items()}
+    ground_counts = plain_json.read(folder / GROUND)
+    counts = RunCounts.of(experiment.graph, ground_counts, event_log.rows(experiment, folder / EVENTS_DONE))
+    paused = {port: values.get("paused_classes", 0) for port, values in ground_counts["after"].items()}
     circle = deadlocks.at_end(experiment.graph, experiment.router, experiment.schedule, folder / "queues.trace", paused)
     return replace(counts, deadlock=circle)
 
@@ -159,13 +159,13 @@ def queue_records(
 
 def _class_table(schedule: Schedule, recorded: npt.NDArray[np.uint32]) -> Records:
     """Returns the workload and the DSCP of the recorded flows; no rows if all are of the one workload and without a DSCP."""
-    asked = [schedule.flows[number].request for number in recorded]
-    if not any(each.workload or each.dscp for each in asked):
+    requests = [schedule.flows[number].request for number in recorded]
+    if not any(request.workload or request.dscp for request in requests):
         return empty("classes")
-    records = np.zeros(len(asked), TABLES["classes"].dtype)
+    records = np.zeros(len(requests), TABLES["classes"].dtype)
     records["flow"] = recorded
-    records["workload"] = [each.workload for each in asked]
-    records["dscp"] = [each.dscp or 0 for each in asked]
+    records["workload"] = [request.workload for request in requests]
+    records["dscp"] = [request.dscp or 0 for request in requests]
     return records
 
 

@@ -102,9 +102,9 @@ def read_nics(path: Path) -> Records:
     return records
 
 
-def _require(path: Path, holds: bool, what: str) -> None:
+def _require(path: Path, holds: bool, problem: str) -> None:
     if not holds:
-        raise ProtocolError(f"{path}: {what}; run tgen again (a file called *.partial is of a run that did not end)")
+        raise ProtocolError(f"{path}: {problem}; run tgen again (a file called *.partial is of a run that did not end)")
 
 
 def _header(path: Path, data: bytes) -> tuple[TgenHeader, np.void]:
@@ -134,5 +134,5 @@ def _open(path: Path, magic: bytes, dtype: np.dtype[Any]) -> tuple[TgenHeader, I
 def _pieces(path: Path, dtype: np.dtype[Any], count: int) -> Iterator[Records]:
     with path.open("rb") as file:
         file.seek(HEADER_DTYPE.itemsize)
-        for done in range(0, count, PIECE_ROWS):
-            yield np.fromfile(file, dtype, min(PIECE_ROWS, count - done))
+        for start in range(0, count, PIECE_ROWS):
+            yield np.fromfile(file, dtype, min(PIECE_ROWS, count - start))

@@ -116,23 +116,23 @@ class _Driver:
             self._ray.wait(list(self._under_way), num_returns=len(self._under_way), timeout=FAREWELL_S)
 
 
-def run_on_node(spec: dict[str, Any], own: dict[str, bytes]) -> RunOutput:
+def run_on_node(spec: dict[str, Any], spec_files: dict[str, bytes]) -> RunOutput:
     """Runs one cell as a task, in a process of its own.
 
     Ray kills a worker with its children, so the process that cleans up must not be one of them.
     """
     argv = python("-m", NODE, str(os.getpid()))
-    order = pickle.dumps((spec, own))
+    order = pickle.dumps((spec, spec_files))
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as process:
         try:
-            made, errors = _talk(process, order)
+            output, errors = _talk(process, order)
         except BaseException:  # Ray cancels a task by KeyboardInterrupt
             process.send_signal(signal.SIGINT)
             process.communicate()
             raise
-    files = pickle.loads(made) if made else {}
+    files = pickle.loads(output) if output else {}
     return RunOutput(process.returncode, errors.decode(errors="replace"), files)
 
 
@@ -149,13 +149,13 @@ def _talk(process: subprocess.Popen[bytes], order: bytes) -> tuple[bytes, bytes]
 def _load(cell: Cell) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Returns the input of a node: the spec, and the files that it names, as a result would keep them."""
     spec = specs.load(cell.spec)
-    own = {f"{CODE}/{path.name}": path for path in spec.code()} | spec.copies()
+    paths = {f"{CODE}/{path.name}": path for path in spec.code()} | spec.copies()
     plain = spec.to_dict(copied=True)
-    if (policy := own.pop(POLICY_COPY, None)) is not None:  # on the node the policy no longer has its folder's name
+    if (policy := paths.pop(POLICY_COPY, None)) is not None:  # on the node the policy no longer has its folder's name
         plain["controller"]["policy"] = f"{policy_name(policy)}{policy.suffix}"
-        own[plain["controller"]["policy"]] = policy
+        paths[plain["controller"]["policy"]] = policy
     try:
-        return plain, {name: path.read_bytes() for name, path in own.items()}
+        return plain, {name: path.read_bytes() for name, path in paths.items()}
     except OSError as error:
         raise TestbedError(f"{error.filename}: {error.strerror}; the spec of {cell.name} names it") from None
 

@@ -36,12 +36,12 @@ Runs = Callable[[list[Cell], Progress, Callable[[CellOutcome], None]], object]
 def main(args: Namespace, progress: Progress) -> int:
     """Returns 0 when every run exists and is fit, otherwise 1."""
     axes = {"controller.name": args.controllers, "seed": args.seeds}
-    given = {key: values for key, values in axes.items() if values}
+    chosen_axes = {key: values for key, values in axes.items() if values}
     out = in_full(args.out or Path("results") / f"{args.spec.stem}-sweep")
     record = Record.read(out)
-    asked = grid.load(args.spec, args.overrides, given, trust=args.trust, say=progress.announce, record=record)
-    runs = _where(args, real_time=any(point.clock == "real" for point in asked.points))
-    statuses = run_grid(asked, out, runs, progress, retry=args.retry, force=args.force, plot=args.plot)
+    sweep_grid = grid.load(args.spec, args.overrides, chosen_axes, trust=args.trust, say=progress.announce, record=record)
+    runs = _where(args, real_time=any(point.clock == "real" for point in sweep_grid.points))
+    statuses = run_grid(sweep_grid, out, runs, progress, retry=args.retry, force=args.force, plot=args.plot)
     summary.show(statuses)
     say(f"result       {out / SUMMARY} ({summary.counts(statuses)})")
     if not args.retry and any(status.state in (RunState.FAILED, RunState.UNFIT) for status in statuses):
@@ -50,7 +50,7 @@ def main(args: Namespace, progress: Progress) -> int:
 
 
 def run_grid(
-    asked: grid.Grid,
+    sweep_grid: grid.Grid,
     out: Path,
     runs: Runs,
     progress: Progress,
@@ -61,7 +61,7 @@ def run_grid(
 ) -> list[Status]:
     """Makes missing runs, and returns the status of all runs afterwards. `plot`: each new run draws its plot.png."""
     check_place(out, "a run's folder", "give another --out")
-    folder = SweepFolder(out, asked, _fingerprints(asked, progress))
+    folder = SweepFolder(out, sweep_grid, _fingerprints(sweep_grid, progress))
     folder.make()
     with folder_lock.held(out, "a sweep"):
         folder.write_specs()
@@ -86,17 +86,17 @@ def _where(args: Namespace, real_time: bool) -> Runs:
     return runs
 
 
-def _fingerprints(asked: grid.Grid, progress: Progress) -> dict[str, str]:
+def _fingerprints(sweep_grid: grid.Grid, progress: Progress) -> dict[str, str]:
     """Returns the fingerprints of runs that began now, by kind. It fetches kernel and Open vSwitch before many runs do."""
     check_programs()
     ovs = openvswitch.ensure(progress)
-    found = {}
-    for point in asked.points:
-        if (kind := point.kind) not in found:
+    fingerprints = {}
+    for point in sweep_grid.points:
+        if (kind := point.kind) not in fingerprints:
             ground = ground_of(point.spec)
             ground.prepare(progress)
-            found[kind] = fingerprint.fingerprint(ground.environment(ovs))
-    return found
+            fingerprints[kind] = fingerprint.fingerprint(ground.environment(ovs))
+    return fingerprints
 
 
 def _todo(folder: SweepFolder, retry: bool, force: bool, plot: bool) -> list[Cell]:

@@ -180,7 +180,7 @@ def _axis(path: Path, where: str, key: str, value: Any) -> list[Any]:
     values = list(numbers) if numbers is not None else value if isinstance(value, list) else [value]
     if not values:
         raise SpecError(f"{path}: {where} {key}: has no value; give one or more")
-    twice = [each for number, each in enumerate(values) if each in values[:number]]
+    twice = [entry for number, entry in enumerate(values) if entry in values[:number]]
     if twice:
         raise SpecError(f"{path}: {where} {key}: {json.dumps(twice[0], default=str)} is there twice; give different values")
     return values
@@ -200,7 +200,7 @@ def _names(points: Sequence[Mapping[str, Any]], path: Path) -> list[str]:
     Where the name is too long or not unique, it is the point's number.
     """
     varying = {"seed", "controller.name"}
-    varying |= {key for point in points for key in point if any(each.get(key) != points[0].get(key) for each in points)}
+    varying |= {key for point in points for key in point if any(other.get(key) != points[0].get(key) for other in points)}
     names = ["-".join(_part(key, value) for key, value in point.items() if key in varying) or "run" for point in points]
     seen: dict[str, Mapping[str, Any]] = {}
     for number, (name, point) in enumerate(zip(names, points, strict=True)):

@@ -75,9 +75,9 @@ class Record:
         with suppress(OSError, UsageError, UnicodeError):
             digest, _, text = read_text(record.path, MOST_BYTES).partition("\n")
             if digest == _digest(text):  # it is as it was written
-                found = json.loads(text)
-                record.entries = {name: Known(**entry) for name, entry in found["runs"].items()}
-                record.written, record._stored = found["written"], text
+                document = json.loads(text)
+                record.entries = {name: Known(**entry) for name, entry in document["runs"].items()}
+                record.written, record._stored = document["written"], text
         return record
 
     def of(self, name: str, key: str) -> Known | None:
@@ -89,8 +89,8 @@ class Record:
         """Writes the entries that are settled, unless they are there already. `names`: the runs that were checked just now; the
         entries of others stay as long as they count."""
         checked = set(names)
-        kept = {name: each for name, each in self.entries.items() if each.is_settled and (name in checked or each.is_current())}
-        runs = {name: {each.name: getattr(known, each.name) for each in fields(Known)} for name, known in kept.items()}
+        settled = {name: run for name, run in self.entries.items() if run.is_settled and (name in checked or run.is_current())}
+        runs = {name: {member.name: getattr(known, member.name) for member in fields(Known)} for name, known in settled.items()}
         text = json.dumps({"written": self.written, "runs": runs}, separators=(",", ":"))
         if text != self._stored:
             put(self.path, f"{_digest(text)}\n{text}".encode())
@@ -109,10 +109,10 @@ def stamps(paths: Sequence[Path]) -> dict[str, Stamp]:
 
 def stamp_of(path: str) -> Stamp:
     try:
-        found = os.stat(path)  # noqa: PTH116 - a Path a file would take as long as the rest
+        status = os.stat(path)  # noqa: PTH116 - a Path a file would take as long as the rest
     except OSError:
         return []
-    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
 def _digest(text: str) -> str:

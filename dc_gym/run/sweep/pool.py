@@ -198,9 +198,9 @@ async def _run_all(cells: list[Cell], jobs: int, progress: Progress, on_end: Cal
         try:
             await asyncio.gather(*workers)
         finally:
-            for each in workers:
-                if not each.cancelling():  # after Ctrl-C it is; a second time would keep it from waiting for its cell
-                    each.cancel()
+            for task in workers:
+                if not task.cancelling():  # after Ctrl-C it is; a second time would keep it from waiting for its cell
+                    task.cancel()
             await asyncio.gather(*workers, return_exceptions=True)  # each ends its cell first
     progress.phase("done")
     return [outcomes[index] for index in range(len(cells))]

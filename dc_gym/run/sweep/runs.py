@@ -56,6 +56,6 @@ def plain_spec(name: str, preset: str, duration: str) -> str:
 
 def run_all(cells: Sequence[sweep.Cell], jobs: int | None = None, progress: Progress | None = None) -> dict[str, Result]:
     """Returns all cells' results by name. Raises TestbedError if one failed or is unfit."""
-    with choose(quiet=False) if progress is None else nullcontext(progress) as shown:
-        sweep.require_all(sweep.run_cells(cells, jobs or sweep.cpus(), shown))
+    with choose(quiet=False) if progress is None else nullcontext(progress) as display:
+        sweep.require_all(sweep.run_cells(cells, jobs or sweep.cpus(), display))
     return {cell.name: load_result(cell.out) for cell in cells}

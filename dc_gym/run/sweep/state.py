@@ -112,16 +112,16 @@ class SweepFolder:
         result = self._load(folder, point.spec)
         state = RunState.DONE if result.fit else RunState.UNFIT
         status = Status(point, state, 0 if result.fit else 1, "\n".join(result.faults), result.digest, result.summary)
-        told = {name: getattr(status, name) for name in ("state", "exit", "message", "digest", "summary")}
-        self.record.entries[point.name] = Known(point.key, point.values, point.kind, point.clock, now, told, stamps)
+        stored_status = {name: getattr(status, name) for name in ("state", "exit", "message", "digest", "summary")}
+        self.record.entries[point.name] = Known(point.key, point.values, point.kind, point.clock, now, stored_status, stamps)
         return status
 
     def _files(self, folder: Path, spec: Spec) -> list[Path]:
         """Returns the files by which it shows if a run's spec or result changes."""
         tables = [f"{name}.parquet" for name in TABLES]
-        own = [*(folder / CODE / path.name for path in spec.code()), *(folder / name for name in spec.copies())]
+        copies = [*(folder / CODE / path.name for path in spec.code()), *(folder / name for name in spec.copies())]
         read = [*spec.code(), *spec.copies().values(), self.path / SPECS / f"{folder.name}.json"]
-        return [*(folder / name for name in dict.fromkeys((*FILES, *tables))), *own, *read]
+        return [*(folder / name for name in dict.fromkeys((*FILES, *tables))), *copies, *read]
 
     def record_failure(self, point: Point, status: int, message: str) -> None:
         record = {"exit": status, "message": message, "spec": plain(point.spec)}
@@ -139,9 +139,9 @@ class SweepFolder:
             raise SweepMismatch(str(error)) from None
         if not _is_of(result, spec) or not _same_files(folder, spec):
             raise SweepMismatch(f"{folder} has another spec than {self.path / SPECS / folder.name}.json")
-        found, now = result.manifest.get("fingerprint"), self.fingerprints[fingerprint.kind_of(spec)]
-        if found != now:
-            raise SweepMismatch(f"{folder} has the fingerprint {found}, a run would have {now} now")
+        result_fingerprint, now = result.manifest.get("fingerprint"), self.fingerprints[fingerprint.kind_of(spec)]
+        if result_fingerprint != now:
+            raise SweepMismatch(f"{folder} has the fingerprint {result_fingerprint}, a run would have {now} now")
         if result.manifest.get("disturb"):
             raise SweepMismatch(f"{folder} is of a run that was disturbed on purpose")
         return result
@@ -152,8 +152,8 @@ class SweepFolder:
     def _failure(self, point: Point) -> dict[str, Any] | None:
         """Returns how the run failed, if the failed run had this spec, otherwise None."""
         try:
-            found: dict[str, Any] = plain_json.read(self._failure_file(point))
-            return found if found["spec"] == plain(point.spec) and {"exit", "message"} <= set(found) else None
+            failure: dict[str, Any] = plain_json.read(self._failure_file(point))
+            return failure if failure["spec"] == plain(point.spec) and {"exit", "message"} <= set(failure) else None
         except (OSError, ValueError, KeyError, TypeError):  # cut off by a full disk or a kill: the run is repeated
             return None
 
@@ -168,17 +168,17 @@ def _is_of(result: Result, spec: Spec) -> bool:
 
     The memory that a run gives its lab where the spec gives none does not count as a difference.
     """
-    found, wanted = dict(result.manifest.get("spec", {})), plain(spec)
-    if spec.lab.memory_bytes is None and isinstance(found.get("lab"), dict):
-        found["lab"] = {key: value for key, value in found["lab"].items() if key != "memory"}
-    return bool(found == wanted)
+    recorded, expected = dict(result.manifest.get("spec", {})), plain(spec)
+    if spec.lab.memory_bytes is None and isinstance(recorded.get("lab"), dict):
+        recorded["lab"] = {key: value for key, value in recorded["lab"].items() if key != "memory"}
+    return bool(recorded == expected)
 
 
 def _same_files(folder: Path, spec: Spec) -> bool:
     """Returns True if the result was made with the files (flow matrix, sizes, Python) that the spec names."""
-    own = [(folder / CODE / path.name, path) for path in spec.code()]
-    own += [(folder / name, path) for name, path in spec.copies().items()]
+    pairs = [(folder / CODE / path.name, path) for path in spec.code()]
+    pairs += [(folder / name, path) for name, path in spec.copies().items()]
     try:
-        return all(copy.read_bytes() == path.read_bytes() for copy, path in own)
+        return all(copy.read_bytes() == path.read_bytes() for copy, path in pairs)
     except OSError:
         return False

@@ -92,8 +92,8 @@ def show(statuses: Sequence[Status]) -> None:
             unit, cells = readable.column(values, readable.family_of(name))
             columns.append([f"{heading} {unit}".rstrip(), *cells])
     _print(_lines(columns))
-    if told := told_of_equal_seeds(_by_point(statuses).values()):
-        say(told)
+    if note := told_of_equal_seeds(_by_point(statuses).values()):
+        say(note)
     for status in statuses:
         if status.message and status.state is not RunState.DONE:
             say(f"{status.point.name}: exit {status.exit}: {status.message}")
@@ -134,18 +134,18 @@ def _shown(statuses: Sequence[Status]) -> Mapping[str, str]:
 
 def _by_point(statuses: Sequence[Status]) -> Mapping[str, list[str]]:
     """Returns the summaries of complete runs as text, by the values of all keys but the seed."""
-    found: dict[str, list[str]] = {}
+    summaries: dict[str, list[str]] = {}
     for status in statuses:
         if status.summary:
             values = {key: value for key, value in status.point.values.items() if key != "seed"}
-            found.setdefault(json.dumps(values, default=str), []).append(json.dumps(status.summary, sort_keys=True))
-    return found
+            summaries.setdefault(json.dumps(values, default=str), []).append(json.dumps(status.summary, sort_keys=True))
+    return summaries
 
 
 def counts(statuses: Sequence[Status]) -> str:
     """Returns text such as '12 runs: 9 done, 1 failed, 2 waiting'."""
-    found = [(sum(status.state is state for status in statuses), state) for state in RunState]
-    return f"{len(statuses)} runs: " + ", ".join(f"{number} {state}" for number, state in found if number)
+    numbers = [(sum(status.state is state for status in statuses), state) for state in RunState]
+    return f"{len(statuses)} runs: " + ", ".join(f"{number} {state}" for number, state in numbers if number)
 
 
 def _column(values: list[Any]) -> pa.Array:

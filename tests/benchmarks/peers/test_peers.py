@@ -155,10 +155,10 @@ def test_built_once_a_source_and_library(fake):
 
 
 def test_what_ns3_answers(fake, tmp_path):
-    found = ns3.run(ns3.ensure(), tmp_path, 10**9)
-    assert found.flows == (files.FlowEnd(1500, 21000, 20000),)
-    assert found.ports["s1-eth3"] == files.PortCount(16, 20984, 3, 1)
-    assert (found.run_s, found.virtual_ns) == (0.5, 21000)
+    answer = ns3.run(ns3.ensure(), tmp_path, 10**9)
+    assert answer.flows == (files.FlowEnd(1500, 21000, 20000),)
+    assert answer.ports["s1-eth3"] == files.PortCount(16, 20984, 3, 1)
+    assert (answer.run_s, answer.virtual_ns) == (0.5, 21000)
 
 
 def test_a_source_that_does_not_compile_says_so_in_a_line(fake):
@@ -193,8 +193,8 @@ def test_the_median_of_the_ratios():
 def test_cpu_time_of_an_orphan_counts():
     """The command ends at once; a process that it left in the background spins until it has used 0.3 s of CPU time."""
     spin = "import time\nwhile time.process_time() < 0.3: pass"
-    done = meter.run(["sh", "-c", f'{sys.executable} -c "{spin}" & exit 3'])
-    assert done.status == 3 and done.cost.cpu_s >= 0.3
+    outcome = meter.run(["sh", "-c", f'{sys.executable} -c "{spin}" & exit 3'])
+    assert outcome.status == 3 and outcome.cost.cpu_s >= 0.3
 
 
 @pytest.fixture(scope="module")
@@ -215,23 +215,24 @@ def test_ns3s_link_and_step_are_the_oracles(real_ns3, tmp_path, buffer_bytes, dr
     path = tmp_path / "net.toml"
     path.write_text(bench.SPEC)
     settings = (f"topology.buffer={buffer_bytes}B", f"topology.host_buffer={frames * FRAME_BYTES}B")
-    made = Experiment.of(spec.load(path, settings))
-    senders, receiver = made.graph.hosts[:2], made.graph.hosts[-1].name
+    experiment = Experiment.of(spec.load(path, settings))
+    senders, receiver = experiment.graph.hosts[:2], experiment.graph.hosts[-1].name
     flows = [PeerFlow(host.name, receiver, 5001, 0, frames * (FRAME_BYTES - 14 - 20 - 8), "udp") for host in senders]
-    files.write_experiment(tmp_path, made.graph, made.router, flows)
-    found = ns3.run(real_ns3, tmp_path, 10**9)
+    files.write_experiment(tmp_path, experiment.graph, experiment.router, flows)
+    answer = ns3.run(real_ns3, tmp_path, 10**9)
     burst = [oracle.OracleFrame(0, FRAME_BYTES, True, number) for number in range(frames)]
     sent = [
-        oracle.run_port(oracle_port(made.graph, made.graph.ports_of(host.name)[0], forwards=False), burst) for host in senders
+        oracle.run_port(oracle_port(experiment.graph, experiment.graph.ports_of(host.name)[0], forwards=False), burst)
+        for host in senders
     ]
-    port = made.graph.peer(made.graph.ports_of(receiver)[0])
-    asked, counted = (
-        oracle.run_port(oracle_port(made.graph, port, forwards=True), oracle.arrivals(sent)),
-        found.ports[port.ifname],
+    port = experiment.graph.peer(experiment.graph.ports_of(receiver)[0])
+    expected, counted = (
+        oracle.run_port(oracle_port(experiment.graph, port, forwards=True), oracle.arrivals(sent)),
+        answer.ports[port.ifname],
     )
-    assert (asked.marks, asked.drops) == (counted.marks, counted.drops) and asked.marks and bool(asked.drops) == drops
+    assert (expected.marks, expected.drops) == (counted.marks, counted.drops) and expected.marks and bool(expected.drops) == drops
     if not drops:
-        assert abs(found.virtual_ns - max(each.arrive_ns for each in asked.passages)) <= 2
+        assert abs(answer.virtual_ns - max(passage.arrive_ns for passage in expected.passages)) <= 2
 
 
 def oracle_port(graph, port, forwards):
@@ -243,14 +244,14 @@ def test_ns3_runs_what_it_is_told(real_ns3, experiment, tmp_path):
     """Two flows: every byte arrives, in frames of 1514 bytes and a rest, and not before the wire can carry them."""
     flows = [FLOW, PeerFlow("h2", "h3", 5001, 2_000_000, 1)]
     files.write_experiment(tmp_path, experiment.graph, experiment.router, flows)
-    found = ns3.run(real_ns3, tmp_path, 10**9)
-    assert [flow.received_bytes for flow in found.flows] == [20_000, 1]
+    answer = ns3.run(real_ns3, tmp_path, 10**9)
+    assert [flow.received_bytes for flow in answer.flows] == [20_000, 1]
     rest = 20_000 % 1448
     syn, ack = 14 + 20 + 36, 14 + 20 + 32  # ns-3 sends no MSS option
     # SYN, the handshake's ACK, 13 full segments, the last one with FIN
-    assert found.ports["h1-eth0"] == files.PortCount(16, syn + ack + 13 * 1514 + ack + rest, 0, 0)
-    assert found.flows[0].end_ns >= FLOW.start_ns + 3 * 5_000 + 13 * 0.8 * 1514
-    assert found.virtual_ns == found.flows[1].end_ns
+    assert answer.ports["h1-eth0"] == files.PortCount(16, syn + ack + 13 * 1514 + ack + rest, 0, 0)
+    assert answer.flows[0].end_ns >= FLOW.start_ns + 3 * 5_000 + 13 * 0.8 * 1514
+    assert answer.virtual_ns == answer.flows[1].end_ns
 
 
 def test_ns3_refuses_what_it_does_not_know(real_ns3, experiment, tmp_path):

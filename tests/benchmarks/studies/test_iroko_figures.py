@@ -42,12 +42,12 @@ def variant(name, values, steps=0):
 
 
 def evidence(*variants, paper_steps=1000):
-    return Evidence({each.name: each for each in variants}, paper_steps)
+    return Evidence({variant.name: variant for variant in variants}, paper_steps)
 
 
 def test_a_setup_knows_what_the_command_made_shorter(tmp_path):
-    def short(**asked):
-        return str(common.DUMBBELL_10M.shortfall(StudyOptions(tmp_path, **asked)))
+    def short(**options):
+        return str(common.DUMBBELL_10M.shortfall(StudyOptions(tmp_path, **options)))
 
     assert short() == short(duration="30s", seeds=3, steps=20_000) == short(duration="60s", seeds=9) == ""
     assert short(duration="4s", seeds=2) == "runs of 4s instead of 30s, 2 seeds instead of 3"
@@ -59,13 +59,13 @@ def test_panels_without_data_are_left_out():
     track = Track(
         np.arange(5.0), {"switch_queue_bytes": np.ones(5) * 1e4, "rtt_s": np.full(5, np.nan), "goodput_bps": np.ones(5)}
     )
-    who = replace(variant("a", [1, 2]), over_time={1: replace(track, most={"goodput_bps": 1.0}), 2: track})
+    contestant = replace(variant("a", [1, 2]), over_time={1: replace(track, most={"goodput_bps": 1.0}), 2: track})
     panels = [
         Measure("switch_queue_bytes", "queue (kB)", 1e-3),
         Measure("rtt_s", "RTT (ms)", 1e3),
         Measure("goodput_bps", "goodput"),
     ]
-    figure = drawing.figure(evidence(who), panels, "t")
+    figure = drawing.figure(evidence(contestant), panels, "t")
     assert [ax.get_ylabel() for ax in figure.axes] == ["Queue\n(kB)", "Goodput"]
     none = drawing.figure(evidence(variant("a", [])), panels, "t")
     assert len(none.axes) == 1
@@ -81,18 +81,18 @@ def test_a_collapse_and_a_rise_are_told_from_the_opposite():
 
 def test_learners_are_compared_while_they_learn():
     """The last tenth of a training counts, and of a TCP's run as much as an episode."""
-    x, names = np.arange(1, 101.0), {each.name for each in common.COMPARED}
+    x, names = np.arange(1, 101.0), {measure.name for measure in common.COMPARED}
     curve = Track(x, {name: np.where(x > 90, 7.0, 1.0) for name in names})
     run = Track(x, {name: np.where(x <= 5, 8.0, np.nan if name == "rtt_s" else 20.0) for name in names})
     learner = replace(variant("APPO", [9, 9]), learning={1: curve, 2: curve})
     tcp = replace(variant(common.DCTCP, [3, 3]), over_time={1: run, 2: run})
-    found = common.with_learning(evidence(learner, tcp), 5)
+    comparison = common.with_learning(evidence(learner, tcp), 5)
     while_it_learns, over_an_episode = common.learning("APPO"), common.episode(common.DCTCP)
-    assert list(found.variants) == ["APPO", common.DCTCP, while_it_learns, over_an_episode]
-    assert all(found.values(while_it_learns, name) == {1: 7.0, 2: 7.0} for name in names)
-    assert all(found.values(over_an_episode, name) == {1: 8.0, 2: 8.0} for name in names)
-    assert found.steps(while_it_learns) == 100 and found.steps(over_an_episode) is None
-    assert found.values("APPO", QUEUE.name) == {1: 9, 2: 9}, "runs with the final policies stay"
+    assert list(comparison.variants) == ["APPO", common.DCTCP, while_it_learns, over_an_episode]
+    assert all(comparison.values(while_it_learns, name) == {1: 7.0, 2: 7.0} for name in names)
+    assert all(comparison.values(over_an_episode, name) == {1: 8.0, 2: 8.0} for name in names)
+    assert comparison.steps(while_it_learns) == 100 and comparison.steps(over_an_episode) is None
+    assert comparison.values("APPO", QUEUE.name) == {1: 9, 2: 9}, "runs with the final policies stay"
     assert common.with_learning(evidence(tcp), 5) == evidence(tcp), "nothing learns"
     nothing = replace(learner, learning={1: Track(x[:0], {name: x[:0] for name in curve.values}), 2: curve})
     assert common.with_learning(evidence(nothing), 5).values(while_it_learns, "rtt_s") == {2: 7.0}
@@ -101,18 +101,18 @@ def test_learners_are_compared_while_they_learn():
 @pytest.mark.parametrize("name", FIGURES)
 def test_claims_are_about_variants_and_measures_that_there_are(name):
     study = LIBRARY.load(name)
-    learners = [each.name for each in study.variants if getattr(each, "algorithm", "")]
-    known = {each.name for each in study.variants} | {*map(common.learning, learners), *map(common.episode, common.RIVALS)}
+    learners = [variant.name for variant in study.variants if getattr(variant, "algorithm", "")]
+    known = {variant.name for variant in study.variants} | {*map(common.learning, learners), *map(common.episode, common.RIVALS)}
     for claim in study.claims:
-        assert {name for each in claim.criteria for name in each.about} <= known
-        assert {name for each in claim.criteria for name in each.measures} <= {each.name for each in study.measures}
+        assert {name for criterion in claim.criteria for name in criterion.about} <= known
+        assert {name for criterion in claim.criteria for name in criterion.measures} <= {column.name for column in study.measures}
 
 
 @pytest.mark.parametrize("name", SETUPS)
 def test_by_default_those_are_trained_that_claims_are_about(name):
-    studies = [each for each in map(LIBRARY.load, FIGURES) if getattr(each.collect, "setup", None) is SETUPS[name]]
-    about = {who for study in studies for claim in study.claims for each in claim.criteria for who in each.about}
-    learners = {each.name for each in studies[0].variants if each.algorithm}
+    studies = [candidate for candidate in map(LIBRARY.load, FIGURES) if getattr(candidate.collect, "setup", None) is SETUPS[name]]
+    about = {subject for study in studies for claim in study.claims for each in claim.criteria for subject in each.about}
+    learners = {variant.name for variant in studies[0].variants if variant.algorithm}
     if about:
         assert learners == about & trained.COLORS.keys()
         assert all(study.variants == studies[0].variants and study.trains for study in studies)
@@ -121,43 +121,43 @@ def test_by_default_those_are_trained_that_claims_are_about(name):
 @pytest.mark.parametrize("name", SETUPS)
 @pytest.mark.parametrize("full", [False, True])
 def test_every_variant_of_every_setup_has_a_spec(name, full, tmp_path):
-    made = Campaign(SETUPS[name], StudyOptions(tmp_path, full=full, algorithms=("PPO", "SAC")))
-    for each in made.setup.variants(made.options.algorithms):
-        if each.algorithm:
-            spec = load(made.training(each, 1).spec)
+    campaign = Campaign(SETUPS[name], StudyOptions(tmp_path, full=full, algorithms=("PPO", "SAC")))
+    for variant in campaign.setup.variants(campaign.options.algorithms):
+        if variant.algorithm:
+            spec = load(campaign.training(variant, 1).spec)
             assert spec.controller.policy == "external" and spec.steps >= 100, "an episode is no handful of steps"
             assert spec.agent.observe == "thesis" and spec.agent.action == ("thesis" if full else "linear")
             assert spec.agent.tbf == ("stock" if full else "exact"), "--full enforces rates as the thesis did"
         else:
-            spec = made.point(each, 1).spec
+            spec = campaign.point(variant, 1).spec
             assert spec.seed > trained.HELD_OUT
             assert (spec.agent.reward, spec.agent.action, spec.agent.hosts) == ("thesis", "linear", "all"), "not what is usual"
-            tbf = "stock" if full and not each.alone else "exact"
-            assert spec.agent.tbf == each.values.get("agent.tbf", tbf), "a variant's own form of tbf stays with --full"
-        udp = not each.alone and SETUPS[name].default.agent
+            tbf = "stock" if full and not variant.alone else "exact"
+            assert spec.agent.tbf == variant.values.get("agent.tbf", tbf), "a variant's own form of tbf stays with --full"
+        udp = not variant.alone and SETUPS[name].default.agent
         assert spec.workload.transport == ("udp" if udp else "tcp")
         if udp:
             assert spec.workload.rate_bps == spec.topology.rate_bps or full or "dumbbell" in name
 
 
 def test_the_thesis_batch_on_the_fat_tree(tmp_path):
-    made = Campaign(common.FATTREE_TCP, StudyOptions(tmp_path, full=True))
-    ppo, ddpg = (made.training(trained.learner(name), 1) for name in ("PPO", "DDPG"))
+    campaign = Campaign(common.FATTREE_TCP, StudyOptions(tmp_path, full=True))
+    ppo, ddpg = (campaign.training(trained.learner(name), 1) for name in ("PPO", "DDPG"))
     assert ppo.batch == 4000 and ppo.argv()[-2:] == ["--config", str(ppo.config)]
-    read = [settings.read(each.config, each.algorithm, {"preset": each.preset}) for each in (ppo, ddpg)]
+    read = [settings.read(training.config, training.algorithm, {"preset": training.preset}) for training in (ppo, ddpg)]
     assert read[0].sections["training"]["train_batch_size_per_learner"] == 4000
     assert ddpg.batch is None and read[1].sections["training"] == presets.find("iroko-thesis", "DDPG")["training"]
-    assert [each.settings.evaluate_episodes for each in read] == [0, 0], "runs measure the policies"
+    assert [training.settings.evaluate_episodes for training in read] == [0, 0], "runs measure the policies"
 
 
 def test_the_command_line_has_the_last_word(tmp_path):
     options = StudyOptions(tmp_path, seeds=2, steps=77, duration="2s", overrides=("agent.interval=10ms", "agent.action=log"))
-    made = Campaign(common.DUMBBELL_10M, options)
-    assert (made.length.seeds, made.length.steps, made.length.warmup) == (2, 77, "500ms")
+    campaign = Campaign(common.DUMBBELL_10M, options)
+    assert (campaign.length.seeds, campaign.length.steps, campaign.length.warmup) == (2, 77, "500ms")
     ppo = trained.learner("PPO")
-    spec = load(made.training(ppo, 1).spec)
+    spec = load(campaign.training(ppo, 1).spec)
     assert (spec.agent.interval_ns, spec.agent.action, spec.time.duration_ns) == (10**7, "log", 5 * 10**9)
-    assert made.point(trained.baseline("nv"), 1).spec.time.duration_ns == 2 * 10**9
+    assert campaign.point(trained.baseline("nv"), 1).spec.time.duration_ns == 2 * 10**9
 
 
 @pytest.mark.parametrize(
@@ -171,21 +171,21 @@ def test_what_is_wrong_with_a_spec_is_told_before_anything_runs(setting, words, 
     monkeypatch.setattr(collect.sweep, "run_grid", lambda *args, **kwargs: pytest.fail("runs"))
     some = ["--seeds", "1", "--duration", "2s", "--algorithms", "PPO"]
     assert main.main(["study", "run", "iroko/5.2", *some, "--set", setting, "--out", str(tmp_path), "--quiet"]) == 2
-    said = capsys.readouterr().err
-    assert words in said and said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert words in stderr and stderr.count("\n") == 1
 
 
 def test_the_variants_that_the_command_names_run_alone(tmp_path, monkeypatch):
-    asked = []
+    point_names = []
 
-    def run_grid(grid, *args, **told):
-        asked.extend(each.name for each in grid.points)
+    def run_grid(grid, *args, **options):
+        point_names.extend(point.name for point in grid.points)
         raise UsageError("enough")
 
     monkeypatch.setattr(collect.sweep, "run_grid", run_grid)
     chosen = ["--variant", "nv", "--variant", "cubic", "--seeds", "2"]
     assert main.main(["study", "run", "iroko/5.2", *chosen, "--out", str(tmp_path), "--quiet"]) == 2
-    assert asked == ["nv-s1", "nv-s2", "cubic-s1", "cubic-s2"]
+    assert point_names == ["nv-s1", "nv-s2", "cubic-s1", "cubic-s2"]
 
 
 def test_what_measures_trained_policies_is_part_of_their_evidence_s_identity(monkeypatch):
@@ -196,20 +196,20 @@ def test_what_measures_trained_policies_is_part_of_their_evidence_s_identity(mon
 
 
 def test_on_the_host_ground_tcps_run_without_an_agent_and_policies_are_those_that_labs_have_trained(tmp_path):
-    made = Campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, ground="host"))
+    campaign = Campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, ground="host"))
     lab = Campaign(common.DUMBBELL_10M, StudyOptions(tmp_path))
     ppo = trained.learner("PPO")
-    training = made.training(ppo, 1)
-    for each in made.setup.variants(made.options.algorithms):
-        if each.algorithm:
-            policy = made.training(each, 1).policy
+    training = campaign.training(ppo, 1)
+    for variant in campaign.setup.variants(campaign.options.algorithms):
+        if variant.algorithm:
+            policy = campaign.training(variant, 1).policy
             policy.parent.mkdir(parents=True)
             policy.touch()
-    found = {each.name: made.point(each, 1).spec for each in made.setup.variants(made.options.algorithms)}
-    assert list(found) == [each.name for each in lab.setup.variants()] and {each.ground for each in found.values()} == {"host"}
-    assert (found["cubic"].controller.policy, found["random"].controller.policy) == (None, "random")
-    assert found["PPO"].controller.policy == training.policy.absolute() and training.out == lab.training(ppo, 1).out
-    assert load(training.spec).ground == "lab" and made.folder != lab.folder
+    specs = {variant.name: campaign.point(variant, 1).spec for variant in campaign.setup.variants(campaign.options.algorithms)}
+    assert list(specs) == [row.name for row in lab.setup.variants()] and {run.ground for run in specs.values()} == {"host"}
+    assert (specs["cubic"].controller.policy, specs["random"].controller.policy) == (None, "random")
+    assert specs["PPO"].controller.policy == training.policy.absolute() and training.out == lab.training(ppo, 1).out
+    assert load(training.spec).ground == "lab" and campaign.folder != lab.folder
 
 
 def test_runs_of_two_lengths_do_not_mix(tmp_path):
@@ -222,8 +222,8 @@ def test_runs_of_two_lengths_do_not_mix(tmp_path):
 
 @pytest.fixture
 def asked(tmp_path):
-    made = Campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, steps=500))
-    return made.training(trained.learner("PPO"), 1)
+    campaign = Campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, steps=500))
+    return campaign.training(trained.learner("PPO"), 1)
 
 
 def policy(training, steps):
@@ -236,19 +236,19 @@ def policy(training, steps):
 @pytest.fixture
 def started(monkeypatch):
     """Returns the trainings that would have been started; each ends well."""
-    found = []
+    all_cells = []
 
     def run_cells(cells, jobs, progress, on_end):
-        found.extend(cells)
+        all_cells.extend(cells)
         return [CellOutcome(cell, 0, "") for cell in cells]
 
     monkeypatch.setattr(trainings, "run_cells", run_cells)
-    return found
+    return all_cells
 
 
 def test_a_training_that_is_there_is_not_run_again(asked, started):
     trainings.run_all([asked], 1, Quiet())
-    assert [each.resumes for each in started] == [False]
+    assert [training.resumes for training in started] == [False]
     assert started[0].argv()[:1] == ["train"] and "--steps=500" in started[0].argv() and "--labs=4" in started[0].argv()
     policy(asked, 500)
     trainings.run_all([asked], 1, Quiet())
@@ -282,17 +282,17 @@ def replace_steps(training, steps):
 
 
 def test_the_result_of_a_policy_that_trained_on_is_made_anew(tmp_path):
-    made = Campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, steps=500))
+    campaign = Campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, steps=500))
     ppo = trained.learner("PPO")
-    policy(made.training(ppo, 1), 500)
-    point = made.point(ppo, 1)
-    result = made.folder / collect.FOLDER / point.name
+    policy(campaign.training(ppo, 1), 500)
+    point = campaign.point(ppo, 1)
+    result = campaign.folder / collect.FOLDER / point.name
     result.mkdir(parents=True)
-    (result / "policy.npz").write_bytes(made.training(ppo, 1).policy.read_bytes())
-    made.forget_older(point)
+    (result / "policy.npz").write_bytes(campaign.training(ppo, 1).policy.read_bytes())
+    campaign.forget_older(point)
     assert result.exists(), "the same policy"
     (result / "policy.npz").write_bytes(b"older")
-    made.forget_older(point)
+    campaign.forget_older(point)
     assert not result.exists()
 
 
@@ -328,10 +328,10 @@ def test_a_training_that_fails_is_told_in_its_own_words(asked, monkeypatch):
 
 def test_a_learning_curve_is_the_reward_of_a_step(tmp_path):
     (tmp_path / "progress.csv").write_text("iteration,steps,return_mean,goodput_bps\n1,100,,\n2,200,-50,7e6\n3,30")
-    found = trainings.learning_curve(tmp_path, steps_of_episode=100)
-    assert found.x.tolist() == [100, 200, 30]
-    np.testing.assert_array_equal(found.values["reward"], [np.nan, -0.5, np.nan])
-    np.testing.assert_array_equal(found.values["goodput_bps"], [np.nan, 7e6, np.nan])
+    curve = trainings.learning_curve(tmp_path, steps_of_episode=100)
+    assert curve.x.tolist() == [100, 200, 30]
+    np.testing.assert_array_equal(curve.values["reward"], [np.nan, -0.5, np.nan])
+    np.testing.assert_array_equal(curve.values["goodput_bps"], [np.nan, 7e6, np.nan])
     assert list(trainings.learning_curve(tmp_path, 100, ("reward", "wanted")).values) == ["reward"]
 
 
@@ -342,12 +342,12 @@ def test_a_learner_s_curve_has_what_its_runs_have_over_time(asked, tmp_path):
         "iteration,steps,return_mean,goodput_bps,switch_queue_bytes_longest\n1,100,-50,7e6,9\n"
     )
     result = synthetic.result(tmp_path / "run", synthetic.run(queue_bytes=100_000, noise=0))
-    made = Campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, steps=500))
-    found = made.measured(LIBRARY.load("iroko/figure-5.2"), trained.learner("PPO"), {("PPO", 1): result, ("cubic", 1): result})
-    names = {each.name for each in (*common.PANELS, *common.COMPARED)}
-    assert set(found.over_time[1].values) == set(found.learning[1].values) == names
-    assert found.learning[1].values["switch_queue_bytes"].tolist() == [9] and found.steps == 100
-    assert found.numbers["switch_queue_bytes"] == {1: pytest.approx(100_000, rel=1e-3)}
+    campaign = Campaign(common.DUMBBELL_10M, StudyOptions(tmp_path, steps=500))
+    ppo = campaign.measured(LIBRARY.load("iroko/figure-5.2"), trained.learner("PPO"), {("PPO", 1): result, ("cubic", 1): result})
+    names = {measure.name for measure in (*common.PANELS, *common.COMPARED)}
+    assert set(ppo.over_time[1].values) == set(ppo.learning[1].values) == names
+    assert ppo.learning[1].values["switch_queue_bytes"].tolist() == [9] and ppo.steps == 100
+    assert ppo.numbers["switch_queue_bytes"] == {1: pytest.approx(100_000, rel=1e-3)}
 
 
 # Measured numbers, and written pages
@@ -355,10 +355,10 @@ def test_a_learner_s_curve_has_what_its_runs_have_over_time(asked, tmp_path):
 
 def test_a_run_without_an_agent_has_the_reward_of_action_1(tmp_path):
     result = synthetic.result(tmp_path / "run", synthetic.run(queue_bytes=100_000, noise=0))
-    found = measured.numbers(result)
-    assert found["switch_queue_bytes"] == pytest.approx(100_000, rel=1e-3) and found["host_queue_bytes"] == 0
-    assert found["reward"] == pytest.approx(1 - 2 * 100_000 / 400_000, rel=1e-3)
-    assert found["rtt_s"] == pytest.approx(80e-6 + 100_000 * 8 / 10e6, rel=1e-3)
+    numbers = measured.numbers(result)
+    assert numbers["switch_queue_bytes"] == pytest.approx(100_000, rel=1e-3) and numbers["host_queue_bytes"] == 0
+    assert numbers["reward"] == pytest.approx(1 - 2 * 100_000 / 400_000, rel=1e-3)
+    assert numbers["rtt_s"] == pytest.approx(80e-6 + 100_000 * 8 / 10e6, rel=1e-3)
     over_time = measured.track(result, bins=50)
     assert over_time.x[0] == pytest.approx(0.1) and over_time.x[-1] == pytest.approx(9.9)
     assert over_time.values["switch_queue_bytes"][-1] == pytest.approx(100_000, rel=1e-3)
@@ -369,34 +369,34 @@ def test_a_queue_that_moved_into_the_hosts_is_named():
     def queues(name, switch, host):
         return VariantEvidence(name, name, "#000000", {"switch_queue_bytes": {1: switch}, "host_queue_bytes": {1: host}})
 
-    found = common.hidden_queues(evidence(queues("a", 1000, 90_000), queues("b", 90_000, 1000), queues("c", 100, 3000)))
-    assert found == ["A keeps its queue in the hosts: 90 kB in hosts, 1 kB in switches (the longest at each moment, on average)."]
+    notes = common.hidden_queues(evidence(queues("a", 1000, 90_000), queues("b", 90_000, 1000), queues("c", 100, 3000)))
+    assert notes == ["A keeps its queue in the hosts: 90 kB in hosts, 1 kB in switches (the longest at each moment, on average)."]
 
 
 def test_who_starves_a_flow_is_named():
     def shares(name, *values):
         return VariantEvidence(name, name, "#000000", {"jain": dict(enumerate(values, 1))})
 
-    found = common.unequal_shares(evidence(shares("fair-share", 0.9, 0.9), shares("a", 0.71, 0.98), shares("b", 0.75, 1)))
-    assert found == ["A shares unequally: Jain's index 0.71, 0.98 by seed (the oracle: 0.90)."]
+    notes = common.unequal_shares(evidence(shares("fair-share", 0.9, 0.9), shares("a", 0.71, 0.98), shares("b", 0.75, 1)))
+    assert notes == ["A shares unequally: Jain's index 0.71, 0.98 by seed (the oracle: 0.90)."]
     assert common.unequal_shares(evidence(shares("a", 0.5))) == [], "without an oracle nobody says what is fair"
 
 
 def test_the_network_of_a_figure_in_words(tmp_path):
-    told = dict(trained.facts(common.DUMBBELL_UDP)(StudyOptions(tmp_path, duration="4s")))
-    assert told["Network"] == "dumbbell-10m: 4 hosts, 2 switches, 10Mbit/s, queues of 400kB"
-    assert "transport udp" in told["Under agents"]
+    facts = dict(trained.facts(common.DUMBBELL_UDP)(StudyOptions(tmp_path, duration="4s")))
+    assert facts["Network"] == "dumbbell-10m: 4 hosts, 2 switches, 10Mbit/s, queues of 400kB"
+    assert "transport udp" in facts["Under agents"]
 
 
 def test_who_learns_is_drawn_with_its_seeds_and_all_others_level(tmp_path):
     track = Track(np.arange(5.0), {"queue": np.arange(5.0)})
     learner = replace(variant("a", [1, 2, 3], steps=300), over_time={1: track, 2: track})
-    found = evidence(learner, replace(variant("b", [5, 5, 5]), over_time={1: track}))
-    canvas = drawing.figure(found, [QUEUE], "A title")
+    results = evidence(learner, replace(variant("b", [5, 5, 5]), over_time={1: track}))
+    canvas = drawing.figure(results, [QUEUE], "A title")
     lines = [len(ax.get_lines()) for ax in canvas.axes]
     assert lines == [1 + 3 + 1, 1 + 2 + 1], "who learns has a mean and its seeds, the other a level line; both run"
-    kit.save(drawing.dots(found, QUEUE, "Dots"), tmp_path / "dots.png")
-    panels = drawing.dot_panels(found, (QUEUE, replace(QUEUE, name="absent")), "Two panels")
+    kit.save(drawing.dots(results, QUEUE, "Dots"), tmp_path / "dots.png")
+    panels = drawing.dot_panels(results, (QUEUE, replace(QUEUE, name="absent")), "Two panels")
     assert [len(ax.get_lines()) > 0 for ax in panels.axes] == [True, False], "nobody has the second quantity"
     kit.save(panels, tmp_path / "panels.png")
 
@@ -419,14 +419,14 @@ def test_a_figure_from_labs_that_goes_on(tmp_path, lab_kernel, seeds, verdict):
         "--quiet",
     ]
     assert main.main(argv) == 0
-    told = json.loads((out / "iroko" / "figure-1.1" / "claims.json").read_text())["claims"]
-    assert [each["verdict"] for each in told[:2]] == [verdict] * 2
-    made = out / "iroko" / "parking-lot" / "runs"
-    before = {path.parent.name: path.stat().st_mtime_ns for path in made.glob("*/manifest.json")}
+    claims = json.loads((out / "iroko" / "figure-1.1" / "claims.json").read_text())["claims"]
+    assert [claim["verdict"] for claim in claims[:2]] == [verdict] * 2
+    runs = out / "iroko" / "parking-lot" / "runs"
+    before = {path.parent.name: path.stat().st_mtime_ns for path in runs.glob("*/manifest.json")}
     first = file.read_bytes()
     assert len(before) == 5 * seeds
-    shutil.rmtree(made / "nv-s1")
+    shutil.rmtree(runs / "nv-s1")
     assert main.main(argv) == 0
-    after = {path.parent.name: path.stat().st_mtime_ns for path in made.glob("*/manifest.json")}
+    after = {path.parent.name: path.stat().st_mtime_ns for path in runs.glob("*/manifest.json")}
     assert {name for name in before if before[name] != after[name]} == {"nv-s1"}
     assert file.read_bytes() == first, "bit for bit"

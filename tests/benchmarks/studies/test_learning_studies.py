@@ -29,12 +29,12 @@ OPTIONS = StudyOptions(Path("/tmp/out"))
 def evidence_of(rows: Rows, learning: dict[str, dict[int, Track]] | None = None) -> Evidence:
     """Returns evidence by variant, measure and seed."""
     curves = learning or {}
-    return Evidence({who: VariantEvidence(who, who, "#000000", each, learning=curves.get(who, {})) for who, each in rows.items()})
+    return Evidence({key: VariantEvidence(key, key, "#000000", row, learning=curves.get(key, {})) for key, row in rows.items()})
 
 
 def failed(study: Study, evidence: Evidence) -> list[str]:
-    found = {each.title: claims.judge(each, study.derive(evidence)).verdict for each in study.claims}
-    return [title for title, verdict in found.items() if verdict is not Verdict.SAME]
+    verdicts = {claim.title: claims.judge(claim, study.derive(evidence)).verdict for claim in study.claims}
+    return [title for title, verdict in verdicts.items() if verdict is not Verdict.SAME]
 
 
 def by_seed(first: float, step: float = 0.0, seeds: int = 3) -> dict[int, float]:
@@ -51,7 +51,7 @@ def by_seed(first: float, step: float = 0.0, seeds: int = 3) -> dict[int, float]
     ],
 )
 def test_each_bar_of_rates_can_fall_short(measure: str, value: float, claim: str) -> None:
-    good = {"reward": 0.8, "queueing_delay_s": 0.009, "goodput_bps": 8.5e6, "host_queue_bytes": 4500.0}
+    numbers = {"reward": 0.8, "queueing_delay_s": 0.009, "goodput_bps": 8.5e6, "host_queue_bytes": 4500.0}
     others = {
         "cubic": {"queueing_delay_s": by_seed(0.1)},
         "fair-share": {"goodput_bps": by_seed(9.4e6)},
@@ -59,7 +59,7 @@ def test_each_bar_of_rates_can_fall_short(measure: str, value: float, claim: str
         rates.THESIS: {"host_queue_bytes": by_seed(9000.0, 1.0)},
     }
     curve = {seed: Track(np.array([1.0, 9.0]), {"reward": np.array([0.1, 0.8])}) for seed in (1, 2, 3)}
-    rows = {**others, rates.PPO: {name: by_seed(each, each / 1e4) for name, each in good.items()}}
+    rows = {**others, rates.PPO: {name: by_seed(number, number / 1e4) for name, number in numbers.items()}}
     assert failed(rates.STUDY, evidence_of(rows, {rates.PPO: curve})) == []
     rows[rates.PPO] = {**rows[rates.PPO], measure: by_seed(value, value / 1e4)}
     assert failed(rates.STUDY, evidence_of(rows, {rates.PPO: curve})) == [claim]
@@ -78,18 +78,18 @@ def test_ppo_is_compared_with_the_best_static_setting_by_its_worst_seed() -> Non
 
 def test_a_seed_of_fdcc_fails_by_what_its_flows_did() -> None:
     quiet = {"unfinished": 0.0, "pauses": 3.0, "own_goodput": 0.97, "unfair": 0.05, "drops": 0.0}
-    rows = {n_to_one.name(who, flows): dict(quiet) for who in fdcc.RIVALS for flows in fdcc.COUNTS}
+    rows = {n_to_one.name(rival, flows): dict(quiet) for rival in fdcc.RIVALS for flows in fdcc.COUNTS}
     rows |= {n_to_one.name(FDCC, flows): quiet | {"unfair": 0.049} for flows in fdcc.COUNTS}
 
     def short(flows: int, **changed: float) -> list[str]:
         name = n_to_one.name(FDCC, flows)
         worse = {
-            who: {of: {1: value} for of, value in each.items()} for who, each in {**rows, name: rows[name] | changed}.items()
+            title: {of: {1: value} for of, value in row.items()} for title, row in {**rows, name: rows[name] | changed}.items()
         }
         return failed(fdcc.STUDY, evidence_of(worse))
 
     fair, line, pauses, ends, everything = (
-        next(each.text for each in fdcc.STUDY.claims if word in each.text)
+        next(claim.text for claim in fdcc.STUDY.claims if word in claim.text)
         for word in ("fairer", "line", "pauses", "end", "everything")
     )
     assert short(4) == [] == short(4, unfair=0.0509) and short(4, unfair=0.0511) == [fair, everything]
@@ -106,9 +106,9 @@ def test_a_study_has_identities(name: str) -> None:
 
 
 def test_three_of_five_seeds_are_enough() -> None:
-    for good, verdict in ((3, Verdict.SAME), (2, Verdict.OPPOSITE)):
+    for holding, verdict in ((3, Verdict.SAME), (2, Verdict.OPPOSITE)):
         criterion = common.most(("a",), "x", 3 / 5, lambda evidence, seed: evidence.values("a", "y")[seed] > 0, "y")
-        values = {seed: 1.0 if seed <= good else -1.0 for seed in range(1, 6)}
+        values = {seed: 1.0 if seed <= holding else -1.0 for seed in range(1, 6)}
         assert criterion.judge(evidence_of({"a": {"y": values}})).verdict is verdict
 
 
@@ -123,9 +123,9 @@ def test_three_of_five_seeds_are_enough() -> None:
     ],
 )
 def test_a_network_on_eq_2_is_good_and_others_are_short(measure: str, value: float, claim: str) -> None:
-    laws = {each.name: each.paper["inflation"] for each in rlcc.STUDY.variants}
-    good = {who: {"inflation": 1.05 * law, "utilization": 0.999, "jain": 0.99, "drops": 0.0} for who, law in laws.items()}
-    rows = {who: {of: by_seed(each) for of, each in row.items()} for who, row in good.items()}
+    laws = {variant.name: variant.paper["inflation"] for variant in rlcc.STUDY.variants}
+    numbers = {title: {"inflation": 1.05 * law, "utilization": 0.999, "jain": 0.99, "drops": 0.0} for title, law in laws.items()}
+    rows = {title: {of: by_seed(number) for of, number in row.items()} for title, row in numbers.items()}
     assert failed(rlcc.STUDY, evidence_of(rows)) == []
     name = rlcc.name("mlp", 32)
     bad = value / 2.012 * laws[name] if measure == "inflation" else value
@@ -134,43 +134,43 @@ def test_a_network_on_eq_2_is_good_and_others_are_short(measure: str, value: flo
 
 
 @pytest.mark.parametrize(
-    ("inflation", "goodput", "good"),
+    ("inflation", "goodput", "near"),
     [(2.09, 0.98, True), (2.11, 0.98, False), (1.89, 0.98, False), (2.0, 0.961, True), (2.0, 0.959, False)],
 )
-def test_trees_are_near_their_network_or_not(inflation: float, goodput: float, good: bool) -> None:
-    rows = {each.name: {"goodput": {1: 0.98}, "inflation": {1: 2.0}} for each in rlcc_trees.STUDY.variants}
+def test_trees_are_near_their_network_or_not(inflation: float, goodput: float, near: bool) -> None:
+    rows = {variant.name: {"goodput": {1: 0.98}, "inflation": {1: 2.0}} for variant in rlcc_trees.STUDY.variants}
     rows[rlcc.name("10 trees", 512)] = {"goodput": {1: goodput}, "inflation": {1: inflation}}
-    assert failed(rlcc_trees.STUDY, evidence_of(rows)) == ([] if good else ["10 trees do what their network does"])
+    assert failed(rlcc_trees.STUDY, evidence_of(rows)) == ([] if near else ["10 trees do what their network does"])
 
 
 def test_runs_of_a_policy_are_those_of_the_bottleneck(tmp_path: Path) -> None:
     """Apart from the name and the policy."""
-    variant = next(each for each in rlcc.STUDY.variants if each.name == "mlp, 8 flows")
-    place = collect.folder("rlcc", StudyOptions(tmp_path))
-    collect.write(place, rlcc.STUDY.files_of([1]))
-    policy = place / "mlp-1" / "policy.npz"
+    variant = next(candidate for candidate in rlcc.STUDY.variants if candidate.name == "mlp, 8 flows")
+    folder = collect.folder("rlcc", StudyOptions(tmp_path))
+    collect.write(folder, rlcc.STUDY.files_of([1]))
+    policy = folder / "mlp-1" / "policy.npz"
     policy.parent.mkdir()
     policy.write_bytes(nic_policy.path_of("rlcc-mlp").read_bytes())
-    mine = collect.spec_of(LIBRARY.load("learning/rlcc"), variant, StudyOptions(tmp_path), 1).to_dict()
+    study_spec = collect.spec_of(LIBRARY.load("learning/rlcc"), variant, StudyOptions(tmp_path), 1).to_dict()
     cell = BottleneckRun("rlcc-mlp", 8, rlcc.SETTLED_MS[8], rlcc.MEASURED_MS, policy).cell(tmp_path, "x")
     other = load(cell.spec, cell.settings).to_dict()
-    assert (place / "8-flows.csv").read_text() == (tmp_path / "x.csv").read_text()
-    for each in (mine, other):
+    assert (folder / "8-flows.csv").read_text() == (tmp_path / "x.csv").read_text()
+    for run_spec in (study_spec, other):
         for section, key in (("workload", "file"), ("metrics", "slowdown")):
-            each[section].pop(key)
-        each.pop("name")
-    assert mine == other
+            run_spec[section].pop(key)
+        run_spec.pop("name")
+    assert study_spec == other
 
 
 def test_a_method_trains_what_is_missing_and_shorter_trainings_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[str]] = []
+    commands: list[list[str]] = []
 
     class Ended:
         returncode = 0
 
     def run(command: list[str]) -> Ended:
         assert command[command.index("train") - 2] == "method"
-        asked.append(command[command.index("train") - 1 :])
+        commands.append(command[command.index("train") - 1 :])
         return Ended()
 
     monkeypatch.setattr("subprocess.run", run)
@@ -183,8 +183,8 @@ def test_a_method_trains_what_is_missing_and_shorter_trainings_apart(tmp_path: P
     method.policy(out, 3, OPTIONS)
     (out / "policy.npz").touch()
     assert method.policy(out, 3, OPTIONS) == out / "policy.npz"
-    told = ["fdcc", "train", "--seed", "3", "--episodes"]
-    assert asked == [[*told, "2", "--out", str(out)], [*told, "12", "--out", str(out), "--resume"]]
+    words = ["fdcc", "train", "--seed", "3", "--episodes"]
+    assert commands == [[*words, "2", "--out", str(out)], [*words, "12", "--out", str(out), "--resume"]]
     assert method.shortfall(Shortfall(), short).runs == "trainings of 2 episodes instead of 12"
     assert not str(method.shortfall(Shortfall(), OPTIONS))
     monkeypatch.setattr(Ended, "returncode", 2)

@@ -20,8 +20,8 @@ OPTIONS = StudyOptions(Path("out"))
 
 
 def variant(study, name):
-    (found,) = (each for each in study.variants if each.name == name)
-    return found
+    (variant,) = (candidate for candidate in study.variants if candidate.name == name)
+    return variant
 
 
 def spec(study, name):
@@ -29,35 +29,35 @@ def spec(study, name):
 
 
 def test_short_flows_fit_into_the_buffer_but_for_those_of_the_figure_itself():
-    for each in figure_1.STUDY.variants:
-        own = spec(figure_1.STUDY, each.name)
-        fits = (8 - 1) * own.workload.size_bytes < figure_1.BUFFER_BYTES
-        assert fits == each.name.split(", ")[1].endswith(" each")
-    plain = [each.text for each in figure_1.STUDY.claims if not each.setup]
+    for variant in figure_1.STUDY.variants:
+        variant_spec = spec(figure_1.STUDY, variant.name)
+        fits = (8 - 1) * variant_spec.workload.size_bytes < figure_1.BUFFER_BYTES
+        assert fits == variant.name.split(", ")[1].endswith(" each")
+    plain = [claim.text for claim in figure_1.STUDY.claims if not claim.setup]
     for size in figure_1.SIZES:
-        assert [each.text for each in figure_1.STUDY.claims if each.setup == size] == plain
+        assert [claim.text for claim in figure_1.STUDY.claims if claim.setup == size] == plain
 
 
 def test_rows_that_show_a_cause_differ_in_it_alone():
-    for who, setup, own in (
-        *((who, rlcc.SLOW, {"rate_initial": rlcc.FIRST_RATE}) for who in figure_1.BY_RATE),
+    for controller, setup, parameters in (
+        *((controller, rlcc.SLOW, {"rate_initial": rlcc.FIRST_RATE}) for controller in figure_1.BY_RATE),
         ("Swift", figure_1.HALF, {"ai": 1 << 19}),
     ):
-        a, b = spec(figure_1.STUDY, f"{who}, 8 flows"), spec(figure_1.STUDY, f"{who}, {setup}, 8 flows")
-        assert dict(b.nic.parameters) == dict(a.nic.parameters) | own
+        a, b = spec(figure_1.STUDY, f"{controller}, 8 flows"), spec(figure_1.STUDY, f"{controller}, {setup}, 8 flows")
+        assert dict(b.nic.parameters) == dict(a.nic.parameters) | parameters
         assert replace(b, name=a.name, nic=a.nic) == a
     a, b = spec(table_2.STUDY, "DC2QCN, 8 hosts"), spec(table_2.STUDY, "DC2QCN, early marks, 8 hosts")
     assert (a.topology.marking, b.topology.marking) == ("secn2", "red-instant")
     assert replace(b, name=a.name, topology=a.topology) == a
-    for who, own in (("PCC-RL", {}), ("Swift", table_2.NEAR_TARGET["nic.parameters"])):
-        a, b = spec(table_2.STUDY, f"{who}, 4 hosts"), spec(table_2.STUDY, f"{who}, bursts, 4 hosts")
-        assert dict(b.nic.parameters) == dict(a.nic.parameters) | own
+    for controller, parameters in (("PCC-RL", {}), ("Swift", table_2.NEAR_TARGET["nic.parameters"])):
+        a, b = spec(table_2.STUDY, f"{controller}, 4 hosts"), spec(table_2.STUDY, f"{controller}, bursts, 4 hosts")
+        assert dict(b.nic.parameters) == dict(a.nic.parameters) | parameters
         changed = replace(a.nic, parameters=b.nic.parameters, burst_packets=8, ack_packets=8)
         assert replace(b, name=a.name) == replace(a, nic=changed)
 
 
 @pytest.mark.parametrize(
-    ("study", "setup", "who"),
+    ("study", "setup", "controllers"),
     [
         (figure_1.STUDY, rlcc.PCC, ("Swift",)),
         (table_1.STUDY, rlcc.PCC, ("Swift",)),
@@ -67,37 +67,37 @@ def test_rows_that_show_a_cause_differ_in_it_alone():
         (table_2.STUDY, table_2.BURSTS, ("PCC-RL", "Swift")),
     ],
 )
-def test_a_set_up_is_judged_apart_and_has_no_printed_values(study, setup, who):
+def test_a_set_up_is_judged_apart_and_has_no_printed_values(study, setup, controllers):
     def about(*setups):
-        found = [claim for claim in study.claims if claim.setup in setups]
-        return [{name for each in claim.criteria for name in each.about} for claim in found]
+        claims = [claim for claim in study.claims if claim.setup in setups]
+        return [{name for criterion in claim.criteria for name in criterion.about} for claim in claims]
 
-    own = tuple(f"{each}, {setup}" for each in who)
-    assert all(not name.startswith(own) for names in about(rlcc.OWN) for name in names)
-    found = about(setup)
-    assert found and all(any(name.startswith(own) for name in names) for names in found)
-    assert all(each.paper == {} for each in study.variants if each.name.startswith(own))
+    prefixes = tuple(f"{controller}, {setup}" for controller in controllers)
+    assert all(not name.startswith(prefixes) for names in about(rlcc.OWN) for name in names)
+    subjects = about(setup)
+    assert subjects and all(any(name.startswith(prefixes) for name in names) for names in subjects)
+    assert all(variant.paper == {} for variant in study.variants if variant.name.startswith(prefixes))
 
 
 def test_the_tracks_that_the_figure_draws_are_kept():
-    kept = {each.name for each in figure_1.STUDY.variants if each.tracks is None}
-    assert kept == {f"{who}, {flows} flows" for who in ("PCC-RL", "DC2QCN", "Swift", "HPCC", "Swift, PCC") for flows in (2, 8)}
-    assert {each.tracks for each in figure_1.STUDY.variants if each.name not in kept} == {0}
+    drawn = {variant.name for variant in figure_1.STUDY.variants if variant.tracks is None}
+    assert drawn == {f"{algo}, {flows} flows" for algo in ("PCC-RL", "DC2QCN", "Swift", "HPCC", "Swift, PCC") for flows in (2, 8)}
+    assert {variant.tracks for variant in figure_1.STUDY.variants if variant.name not in drawn} == {0}
 
 
 def test_most_flows_are_left_to_all_cases():
-    few, every = (table_1.STUDY.chosen(each) for each in (OPTIONS, replace(OPTIONS, all_cases=True)))
+    few, every = (table_1.STUDY.chosen(options) for options in (OPTIONS, replace(OPTIONS, all_cases=True)))
     assert {name.name.split(", ")[-1] for name in few} == {"128 flows", "1024 flows"} and len(every) == 2 * len(few)
 
 
-@pytest.mark.parametrize(("measured", "unfinished", "found"), [(0.1, 0, 0.1), (np.nan, 0, 0.5), (np.nan, 2, np.nan)])
-def test_a_long_flow_that_is_not_back_took_at_least_the_rest_of_the_run(measured, unfinished, found):
+@pytest.mark.parametrize(("measured", "unfinished", "recovery_s"), [(0.1, 0, 0.1), (np.nan, 0, 0.5), (np.nan, 2, np.nan)])
+def test_a_long_flow_that_is_not_back_took_at_least_the_rest_of_the_run(measured, unfinished, recovery_s):
     numbers = {figure_1.RECOVERY.name: measured, figure_1.UNFINISHED.name: unfinished}
-    assert figure_1.recovery_s(numbers, 0.5) == pytest.approx(found, nan_ok=True)
+    assert figure_1.recovery_s(numbers, 0.5) == pytest.approx(recovery_s, nan_ok=True)
 
 
 def test_rows_say_who_stands_in_for_whom():
-    tree, hpcc = (variant(table_1.STUDY, f"{who}, 128 flows") for who in ("PCC-RL", "HPCC"))
+    tree, hpcc = (variant(table_1.STUDY, f"{controller}, 128 flows") for controller in ("PCC-RL", "HPCC"))
     assert tree.label == "PCC-RL (RL-CC's tree stands in for it), 128 flows"
     assert hpcc.label == "HPCC (its own paper's form), 128 flows"
     assert hpcc.paper == pytest.approx({"utilization": 0.83, "fairness": 0.96, "queue_s": 5e-6, "drop_bps": 0})
@@ -111,11 +111,11 @@ def test_a_long_and_a_short_flow_that_are_known(tmp_path, lab_kernel):
     length, quarter = RunLength(1 * MS, 100 * US), {"nic.parameters": {"rate": 1 << 18}}
     known = rlcc.variant("known", "fixed", figure_1.NINE, workload, length=length, full=length, keys=quarter)
     study = replace(LIBRARY.load("pcc-rl/figure-1"), variants=[known], runs="known", seeds=1)
-    found = collect.SpecRuns()(study, StudyOptions(tmp_path), Quiet()).evidence.variants[known.name]
-    value = {name: each[1] for name, each in found.numbers.items() if each}
+    evidence = collect.SpecRuns()(study, StudyOptions(tmp_path), Quiet()).evidence.variants[known.name]
+    value = {name: by_seed[1] for name, by_seed in evidence.numbers.items() if by_seed}
     took_s, base_s = 1e6 * 8 * 1514 / 1440 / 25e9, 6.07e-6
     assert value[cluster.SLOWDOWN.name] == pytest.approx((took_s + base_s / 2) / base_s, rel=0.02)
     assert value[cluster.LONG_SHARE.name] == pytest.approx(0.25 * 1440 / 1514, rel=0.02) and value[cluster.UNFINISHED.name] == 0
-    drawn = found.over_time[1]
+    drawn = evidence.over_time[1]
     assert drawn.x[0] + drawn.x[-1] == pytest.approx(1, abs=0.02) and len(drawn.x) == figure_1.DRAWN_BINS
     assert drawn.values[figure_1.BANDWIDTH.name][2:] == pytest.approx(0.25 * 1440 / 1514, rel=0.1)

@@ -64,12 +64,12 @@ def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_case_s_flows_and_shared_ports(tmp_path: Path) -> None:
-    made = cases.experiment(CASE, tmp_path)
-    flows = [flow.request for flow in made.schedule.flows]
+    experiment = cases.experiment(CASE, tmp_path)
+    flows = [flow.request for flow in experiment.schedule.flows]
     assert [(flow.src, flow.dst) for flow in flows] == CASE.ends() and len({flow.dst for flow in flows}) == 16
     assert [flow.start_ns for flow in flows] == [20_000 * number for number in range(16)]
-    fabric = [cable for cable in made.graph.cables if not cable.a.node.startswith("h") and not cable.b.node.startswith("h")]
-    shared = cases.shared_here(CASE, made.graph)
+    fabric = [cable for cable in experiment.graph.cables if not cable.a.node.startswith("h") and not cable.b.node.startswith("h")]
+    shared = cases.shared_here(CASE, experiment.graph)
     assert shared == sorted(port.ifname for cable in fabric for port in (cable.a, cable.b)) and len(shared) == 8
     one = cases.experiment(replace(CASE, topology="single", flows=2), tmp_path)
     assert cases.shared_here(replace(CASE, topology="single", flows=2), one.graph) == ["s1-eth3"]
@@ -109,8 +109,8 @@ def test_a_permutation_s_shared_ports_carry_two_links_of_each_flow(tmp_path: Pat
     line_bytes = CASE.rate_gbps * 1_000_000 // 8
     rows = [f"{ms * 1_000_000},{flow},{ms * line_bytes * (flow == 0)}" for ms in range(3, 3 + samples) for flow in range(16)]
     (tmp_path / "progress-out.csv").write_text("\n".join(["t_ns,flow,received_bytes", *rows]) + "\n")
-    found = cases.read_back(CASE, graph, tmp_path, 1.0, 1048)
-    assert found.utilization == 2 / 8, "one uplink and one downlink of eight"
+    measurement = cases.read_back(CASE, graph, tmp_path, 1.0, 1048)
+    assert measurement.utilization == 2 / 8, "one uplink and one downlink of eight"
 
 
 def test_a_port_s_counters_tell_data_from_acks() -> None:
@@ -124,20 +124,20 @@ def test_a_port_s_counters_tell_data_from_acks() -> None:
 
 
 def test_swift_s_parameters_are_the_nic_s(tmp_path: Path) -> None:
-    given = dict(word[2:].split("=") for word in htsim.options(CASE, tmp_path))
-    assert (given["from-ns"], given["stop-ns"], given["packet-bytes"]) == ("3000000", "5000000", "1048")
-    assert (given["base-target-ns"], given["hop-ns"], given["fs-range-ns"]) == ("25000", "3050", "100000")
-    assert (float(given["fs-max"]), float(given["ai"]), float(given["max-mdf"])) == (100, 1, 0.5)
-    assert float(given["cwnd-initial"]) == pytest.approx(4 * (2000 + 83.84) * 12.5 / 1048)
+    options = dict(word[2:].split("=") for word in htsim.options(CASE, tmp_path))
+    assert (options["from-ns"], options["stop-ns"], options["packet-bytes"]) == ("3000000", "5000000", "1048")
+    assert (options["base-target-ns"], options["hop-ns"], options["fs-range-ns"]) == ("25000", "3050", "100000")
+    assert (float(options["fs-max"]), float(options["ai"]), float(options["max-mdf"])) == (100, 1, 0.5)
+    assert float(options["cwnd-initial"]) == pytest.approx(4 * (2000 + 83.84) * 12.5 / 1048)
 
 
 def evidence_of(study: Study, group: str, values: dict[str, float], *others: dict[str, float]) -> Evidence:
     """Returns what the study makes of runs in which all gaps but the first of `others` gave the same."""
-    names = [each.name for each in study.variants if each.name.startswith(f"{group}, gap")]
-    given = [*others, *[values] * (len(names) - len(others))]
+    names = [variant.name for variant in study.variants if variant.name.startswith(f"{group}, gap")]
+    rows = [*others, *[values] * (len(names) - len(others))]
     runs = {
-        name: VariantEvidence(name, name, "#000000", {key: {1: value} for key, value in each.items()})
-        for name, each in zip(names, given, strict=True)
+        name: VariantEvidence(name, name, "#000000", {key: {1: value} for key, value in row.items()})
+        for name, row in zip(names, rows, strict=True)
     }
     return study.derive(Evidence(runs))
 
@@ -145,14 +145,14 @@ def evidence_of(study: Study, group: str, values: dict[str, float], *others: dic
 def test_medians_over_gaps_are_judged_by_the_bound() -> None:
     study = LIBRARY.load("peers/htsim")
     printed = common.printed({case: row for case, row in cases.stored("htsim").items() if case.group == "swift, 2 to 1"})
-    claim = next(each for each in study.claims if each.text.startswith("swift, 2 to 1"))
+    claim = next(candidate for candidate in study.claims if candidate.text.startswith("swift, 2 to 1"))
     assert printed["queue_bytes"] == 336947 and "pauses" not in printed
     for factor, verdict in ((1.09, Verdict.SAME), (0.91, Verdict.SAME), (1.11, Verdict.OPPOSITE), (0.89, Verdict.OPPOSITE)):
         there = {name: value * (factor if name == "queue_bytes" else 1) for name, value in printed.items()}
-        found = evidence_of(study, "swift, 2 to 1", there, {**there, "queue_bytes": 9e9})
-        assert found.variants["swift, 2 to 1"].paper == printed
-        assert judge(claim, found).verdict is verdict, factor
-    missing = replace(found, variants={})
+        evidence = evidence_of(study, "swift, 2 to 1", there, {**there, "queue_bytes": 9e9})
+        assert evidence.variants["swift, 2 to 1"].paper == printed
+        assert judge(claim, evidence).verdict is verdict, factor
+    missing = replace(evidence, variants={})
     assert judge(claim, missing).verdict is Verdict.NOT_TESTED
 
 
@@ -160,20 +160,20 @@ def test_a_group_without_all_its_gaps_is_left_out_and_a_run_that_did_not_converg
     study = LIBRARY.load("peers/ns3")
     some = {study.variants[0].name: VariantEvidence("one", "one", "#000000", {"jain": {1: 1.0}})}
     assert study.derive(Evidence(some)).variants == {}
-    own, never, group = {"queue_bytes": 1.0, "converged_s": 3.0}, {"queue_bytes": 1.0}, "dctcp, 2 to 1"
-    assert evidence_of(study, group, own, never).values(group, "converged_s") == {1: 3.0}
-    assert evidence_of(study, group, own, never, never).values(group, "converged_s") == {}
+    converged, never, group = {"queue_bytes": 1.0, "converged_s": 3.0}, {"queue_bytes": 1.0}, "dctcp, 2 to 1"
+    assert evidence_of(study, group, converged, never).values(group, "converged_s") == {1: 3.0}
+    assert evidence_of(study, group, converged, never, never).values(group, "converged_s") == {}
 
 
 def test_what_is_judged_of_each_peer() -> None:
     judged = {name: LIBRARY.load(f"peers/{name}").claims for name in cases.SIMULATORS}
     assert {name: len(claims) for name, claims in judged.items()} == {"hpcc-ns3": 16, "htsim": 4, "ns3": 3}
-    assert {each.measures for claim in judged["ns3"] for each in claim.criteria} == {("utilization",)}
+    assert {criterion.measures for claim in judged["ns3"] for criterion in claim.criteria} == {("utilization",)}
     assert not any(claim.counted for claims in judged.values() for claim in claims)
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("arguments", "words"),
     [
         ("", "no peer is given"),
         ("htsin=/tmp", "peer 'htsin' is unknown; did you mean htsim?"),
@@ -183,8 +183,8 @@ def test_what_is_judged_of_each_peer() -> None:
         ("ns3 swfit", "algorithm 'swfit' is unknown"),
     ],
 )
-def test_wrong_peers_are_one_line_and_status_2(given: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert rows_of_a_peer.main(given.split()) == 2
+def test_wrong_peers_are_one_line_and_status_2(arguments: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rows_of_a_peer.main(arguments.split()) == 2
     error = capsys.readouterr().err
     assert words in error and len(error.strip().splitlines()) == 1
 

@@ -20,10 +20,10 @@ from dc_gym.study.model import StudyOptions
 
 
 def outcome(criterion: Criterion, **values: dict[str, float]) -> Outcome:
-    numbers = {who: {name: {1: value} for name, value in each.items()} for who, each in values.items()}
+    numbers = {label: {name: {1: value} for name, value in row.items()} for label, row in values.items()}
     names = dict(zip(values, criterion.about, strict=True))
     return criterion.judge(
-        Evidence({names[who]: VariantEvidence(names[who], who, "#000000", each) for who, each in numbers.items()})
+        Evidence({names[label]: VariantEvidence(names[label], label, "#000000", row) for label, row in numbers.items()})
     )
 
 
@@ -54,15 +54,15 @@ def test_amplitude_of_a_drawn_sawtooth(height: int, noise: int) -> None:
 )
 def test_an_amplitude_beside_equation_8_must_be_whole_packets(amplitude: float, swing: float, holds: bool) -> None:
     """With two flows it is 8.71 packets, a window swings by 4.36."""
-    found = outcome(queue.amplitude(2), a={queue.AMPLITUDE.name: amplitude, queue.SWING.name: swing})
-    assert (found.verdict is Verdict.SAME) == holds
+    result = outcome(queue.amplitude(2), a={queue.AMPLITUDE.name: amplitude, queue.SWING.name: swing})
+    assert (result.verdict is Verdict.SAME) == holds
 
 
 @pytest.mark.parametrize(("filled", "goodput_bps", "well"), [(0.09, 9.1e6, True), (0.11, 9.1e6, False), (0.09, 8.9e6, False)])
 def test_nv_does_well_by_its_queue_and_its_goodput(filled: float, goodput_bps: float, well: bool) -> None:
     rows = {"nv": {"filled": filled, "goodput_bps": goodput_bps}, "dctcp": {"goodput_bps": 1e7}}
-    for wanted in (True, False):
-        assert (outcome(queue.does_well(queue.SLOW, wanted), **rows).verdict is Verdict.SAME) == (well is wanted)
+    for expected in (True, False):
+        assert (outcome(queue.does_well(queue.SLOW, expected), **rows).verdict is Verdict.SAME) == (well is expected)
 
 
 def test_incast_arithmetic_by_hand() -> None:
@@ -94,5 +94,5 @@ def test_incast_drops_begin_where_the_arithmetic_says(tmp_path: Path, lab_kernel
     names = tuple(incast.name(incast.CUBIC, incast.SLOW, senders) for senders in (2, 3))
     options = StudyOptions(tmp_path, variants=names, seeds=1)
     evidence = SpecRuns()(LIBRARY.load("tcp/incast"), options, Quiet()).evidence
-    (few, more) = (evidence.values(each, incast.DROPS.name)[1] for each in names)
+    (few, more) = (evidence.values(name, incast.DROPS.name)[1] for name in names)
     assert few == 0 < more and evidence.values(names[0], incast.GOODPUT.name)[1] > 0.8 * incast.FULL_BPS

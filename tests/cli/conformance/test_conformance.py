@@ -113,9 +113,9 @@ def test_system_calls() -> None:
 
 @pytest.mark.parametrize("text", ["0 < S 0:0(0 win 1", "+0", "0 f(1 = 0", "0 < . 1:5(3) win 1", "0 < . 1:1(0) win 1 <...>"])
 def test_what_is_not_understood_is_named_by_its_line(text: str) -> None:
-    with pytest.raises(ScriptError) as caught:
+    with pytest.raises(ScriptError) as refusal:
         parse(f"\n{text}\n", "bad.pkt")
-    assert str(caught.value).startswith("bad.pkt") and "\n" not in str(caught.value)
+    assert str(refusal.value).startswith("bad.pkt") and "\n" not in str(refusal.value)
 
 
 # -- the wire -----------------------------------------------------------------
@@ -268,11 +268,11 @@ def test_report_counts_and_explains(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_options_that_the_kernel_lacks(tmp_path: Path) -> None:
-    asked, got = tmp_path / "asked", tmp_path / "got"
-    asked.write_text("CONFIG_HZ_1000=y\nCONFIG_TUN=y\nCONFIG_SYN_COOKIES=y\n")
-    got.write_text("CONFIG_HZ=1000\nCONFIG_TUN=y\n# CONFIG_SYN_COOKIES is not set\n")
-    assert report.lacking_options(asked, got) == ["CONFIG_SYN_COOKIES=y"]
-    assert report.lacking_options(tmp_path / "none", got) == []
+    fragment, config = tmp_path / "asked", tmp_path / "got"
+    fragment.write_text("CONFIG_HZ_1000=y\nCONFIG_TUN=y\nCONFIG_SYN_COOKIES=y\n")
+    config.write_text("CONFIG_HZ=1000\nCONFIG_TUN=y\n# CONFIG_SYN_COOKIES is not set\n")
+    assert report.lacking_options(fragment, config) == ["CONFIG_SYN_COOKIES=y"]
+    assert report.lacking_options(tmp_path / "none", config) == []
 
 
 def test_places_are_checked_before_anything_runs(tmp_path: Path) -> None:
@@ -363,8 +363,8 @@ def verdicts_of(
     cases, refused = host.select([folder / f"{name}.pkt" for name in scripts], [], families)
     assert not refused
     header = "struct tcp_info {\n\t__u8\ttcpi_state;\n\t__u8\ttcpi_ca_state;\n};\n"
-    found = host.run(cases, header, kernel, 1, Quiet())
-    return {f"{verdict.script}-{verdict.family}" if len(families) > 1 else verdict.script: verdict for verdict in found}
+    verdicts = host.run(cases, header, kernel, 1, Quiet())
+    return {f"{verdict.script}-{verdict.family}" if len(families) > 1 else verdict.script: verdict for verdict in verdicts}
 
 
 WRONG = {
@@ -398,15 +398,15 @@ BLOCKING = SYSCTL + SERVER + "+0...0.1 read(4, ..., 10) = 10\n+.1 < P. 1:11(10) 
 @pytest.mark.lab
 def test_wrong_scripts_fail_and_right_ones_pass(tmp_path: Path, lab_kernel: Path) -> None:
     scripts = {name: SYSCTL + text for name, (text, _) in WRONG.items()}
-    found = verdicts_of(
+    verdicts = verdicts_of(
         tmp_path, lab_kernel, {**scripts, "good": SYSCTL + GOOD, "blocks": BLOCKING, "name": SYSCTL + SERVER + "+0 %{ x }%\n"}
     )
     for name, (_, words) in WRONG.items():
-        assert found[name].status == "failed" and words in found[name].why, f"{name}: {found[name]}"
-    assert found["good"].status == "passed" and found["good"].packets == 2
-    assert found["good"].worst_ns < 1000, "in virtual time a packet leaves when it is due"
-    assert found["blocks"].status == "passed", found["blocks"]
-    assert found["name"].status == "unsupported"
+        assert verdicts[name].status == "failed" and words in verdicts[name].why, f"{name}: {verdicts[name]}"
+    assert verdicts["good"].status == "passed" and verdicts["good"].packets == 2
+    assert verdicts["good"].worst_ns < 1000, "in virtual time a packet leaves when it is due"
+    assert verdicts["blocks"].status == "passed", verdicts["blocks"]
+    assert verdicts["name"].status == "unsupported"
 
 
 CLIENT = "`sysctl -qw net.ipv4.tcp_fastopen=5`\n0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n"
@@ -440,18 +440,18 @@ def test_scripts_as_google_writes_them(tmp_path: Path, lab_kernel: Path) -> None
     asserts = SERVER + "+0 %{\nassert tcpi_state == 1\nassert tcpi_ca_state == 9, tcpi_ca_state\n}%\n"
     code = SERVER + "+0 < icmp unreachable CODE\n"
     more = {"address": address + SYSCTL + GOOD, "strict": "--strict_segments\n" + SYSCTL + SPLIT, "joined": SYSCTL + SPLIT}
-    found = verdicts_of(tmp_path, lab_kernel, {**RIGHT, **more, "asserts": SYSCTL + asserts, "code": SYSCTL + code})
+    verdicts = verdicts_of(tmp_path, lab_kernel, {**RIGHT, **more, "asserts": SYSCTL + asserts, "code": SYSCTL + code})
     for name in (*RIGHT, "address", "joined"):
-        assert found[name].status == "passed", f"{name}: {found[name]}"
-    assert "assertion failed: assert tcpi_ca_state == 9, tcpi_ca_state (is 0)" in found["asserts"].why
-    assert found["code"].status == "unsupported" and "'CODE' is no name of a type or code" in found["code"].why
-    assert found["strict"].status == "failed" and "sent 1:1001(1000)" in found["strict"].why
+        assert verdicts[name].status == "passed", f"{name}: {verdicts[name]}"
+    assert "assertion failed: assert tcpi_ca_state == 9, tcpi_ca_state (is 0)" in verdicts["asserts"].why
+    assert verdicts["code"].status == "unsupported" and "'CODE' is no name of a type or code" in verdicts["code"].why
+    assert verdicts["strict"].status == "failed" and "sent 1:1001(1000)" in verdicts["strict"].why
 
 
 @pytest.mark.lab
 def test_every_ip_version(tmp_path: Path, lab_kernel: Path) -> None:
-    found = verdicts_of(tmp_path, lab_kernel, {"good": SYSCTL + GOOD}, tuple(FAMILIES))
-    assert {name: verdict.status for name, verdict in found.items()} == {f"good-{name}": "passed" for name in FAMILIES}, found
+    by_name = verdicts_of(tmp_path, lab_kernel, {"good": SYSCTL + GOOD}, tuple(FAMILIES))
+    assert {name: verdict.status for name, verdict in by_name.items()} == {f"good-{name}": "passed" for name in FAMILIES}, by_name
 
 
 def arguments(**changes: object) -> argparse.Namespace:

@@ -101,99 +101,99 @@ def terminal(folder: Path) -> Callable[..., ShellTerminal]:
 
 @lab
 def test_a_script_runs_commands_and_ends_with_the_status_of_the_last(script):
-    done = script(
+    process = script(
         "# a comment\n\nh1 python3 -c 'import socket; print(socket.gethostbyname(\"h3\"))'\n"
         "h2 sh -c 'echo out; echo err >&2; exit 7'\n"
     )
-    assert (done.returncode, done.stdout, done.stderr) == (7, "10.0.0.3\nout\n", "err\n")
+    assert (process.returncode, process.stdout, process.stderr) == (7, "10.0.0.3\nout\n", "err\n")
 
 
 @lab
 def test_the_network_is_described_in_mininets_words(script):
-    done = script("nodes\nlinks\nnet\ndump\nhelp\n")
-    lines = done.stdout.splitlines()
+    process = script("nodes\nlinks\nnet\ndump\nhelp\n")
+    lines = process.stdout.splitlines()
     assert lines[:2] == ["hosts: h1 h2 h3 h4", "switches: s1 s2"]
     assert "h1-eth0<->s1-eth1 10Mbit/s 10 us" in lines
     assert "s1 s1-eth1:h1-eth0 s1-eth2:h2-eth0 s1-eth3:s2-eth3" in lines
     assert "<Host h4: h4-eth0:10.0.0.4>" in lines and "<Switch s2: s2-eth1,s2-eth2,s2-eth3>" in lines
     assert [line.split("  ")[0] for line in lines if line.startswith(("pingall", "exit"))] == ["pingall", "exit quit"]
-    assert done.returncode == 0 and not done.stderr
+    assert process.returncode == 0 and not process.stderr
 
 
 @lab
 def test_each_host_has_its_name(script):
-    done = script("h1 hostname\nh2 uname -n\nh1 hostname other\nh1 hostname\nh2 hostname\ns1 hostname\n")
-    assert done.stdout.split() == ["h1", "h2", "other", "h2", "lab"] and done.returncode == 0
+    process = script("h1 hostname\nh2 uname -n\nh1 hostname other\nh1 hostname\nh2 hostname\ns1 hostname\n")
+    assert process.stdout.split() == ["h1", "h2", "other", "h2", "lab"] and process.returncode == 0
 
 
 @lab
 def test_pingall_needs_no_program(script):
-    done = script("pingall\n")
-    assert done.stdout.splitlines() == [
+    process = script("pingall\n")
+    assert process.stdout.splitlines() == [
         "h1 -> h2 h3 h4",
         "h2 -> h1 h3 h4",
         "h3 -> h1 h2 h4",
         "h4 -> h1 h2 h3",
         "*** Results: 0% dropped (12/12 received)",
     ]
-    assert done.returncode == 0
+    assert process.returncode == 0
 
 
 @lab
 def test_pingall_shows_who_does_not_answer(script):
-    done = script("h2 ip link set h2-eth0 down\npingall\n")
-    assert "h1 -> X h3 h4" in done.stdout and "h2 -> X X X" in done.stdout
-    assert "*** Results: 50% dropped (6/12 received)" in done.stdout and done.returncode == 1
+    process = script("h2 ip link set h2-eth0 down\npingall\n")
+    assert "h1 -> X h3 h4" in process.stdout and "h2 -> X X X" in process.stdout
+    assert "*** Results: 50% dropped (6/12 received)" in process.stdout and process.returncode == 1
 
 
 @lab
 def test_what_set_up_made_comes_back_with_the_device(script):
     flip = "ip link set {0} down; ip link set {0} up"
-    done = script(f"h2 sh -c '{flip.format('h2-eth0')}; python3 refused.py h3'\ns1 sh -c '{flip.format('s1-eth1')}'\npingall\n")
-    assert done.stdout.startswith("Connection refused 0.00 s\n"), "no address is asked for, not even at once"
-    assert done.stdout.endswith("*** Results: 0% dropped (12/12 received)\n") and done.returncode == 0
+    child = script(f"h2 sh -c '{flip.format('h2-eth0')}; python3 refused.py h3'\ns1 sh -c '{flip.format('s1-eth1')}'\npingall\n")
+    assert child.stdout.startswith("Connection refused 0.00 s\n"), "no address is asked for, not even at once"
+    assert child.stdout.endswith("*** Results: 0% dropped (12/12 received)\n") and child.returncode == 0
 
 
 @lab
 def test_a_link_changes_at_a_command(script):
-    done = script(
+    process = script(
         "link s1 h1 down\nlinks\npingall\nlink s1 h1 up\npingall\nlink s1 s2 rate 5Mbit/s delay 2ms loss 100%\n"
         "link s1 s2 loss 0\nlink s1 s2 loss 0 loss 1\nlinks\niperf h1 h3 2s\n"
     )
-    said = done.stdout.splitlines()
-    assert "has loss twice; give one" in done.stderr
-    assert "h1-eth0<->s1-eth1 10Mbit/s 10 us down" in said and "h1-eth0<->s1-eth1 10Mbit/s 10 us" in said
-    assert [line for line in said if "Results: " in line and "%" in line] == [
+    lines = process.stdout.splitlines()
+    assert "has loss twice; give one" in process.stderr
+    assert "h1-eth0<->s1-eth1 10Mbit/s 10 us down" in lines and "h1-eth0<->s1-eth1 10Mbit/s 10 us" in lines
+    assert [line for line in lines if "Results: " in line and "%" in line] == [
         "*** Results: 50% dropped (6/12 received)", "*** Results: 0% dropped (12/12 received)"
     ]  # fmt: skip
-    assert "s1-eth3<->s2-eth3 5Mbit/s 2 ms" in said
-    assert 4.5 < float(re.fullmatch(r"\*\*\* Results: (\S+) Mbit/s in 2 s", said[-1])[1]) < 5 and done.returncode == 0
+    assert "s1-eth3<->s2-eth3 5Mbit/s 2 ms" in lines
+    assert 4.5 < float(re.fullmatch(r"\*\*\* Results: (\S+) Mbit/s in 2 s", lines[-1])[1]) < 5 and process.returncode == 0
 
 
 @lab
 def test_queues_show_what_traffic_does_to_them(script):
-    done = script(
+    process = script(
         "h3 python3 server.py &\nh1 python3 client.py h3 1000000 &\nh2 python3 client.py h3 1000000 &\n"
         "h1 sleep 0.3\nqueues s1\nqueues\n"
     )
     head, first, second, third, *_ = (
-        re.split(r"\s{2,}", line) for line in done.stdout.splitlines() if "eth" in line or "K" in line
+        re.split(r"\s{2,}", line) for line in process.stdout.splitlines() if "eth" in line or "K" in line
     )
     assert head == ["port", "backlog", "packets", "limit", "K", "marks", "drops", "sent"]
     assert [first[0], second[0], third[0]] == ["s1-eth1", "s1-eth2", "s1-eth3"]
     assert third[3:5] == ["400 kB", "3.028 kB"] and first[5] == second[5] == "0" and int(third[5]) > 10
     assert third[1].endswith("kB") and float(third[1].split()[0]) > 1 and int(third[2]) > 0, "two flows wait at the bottleneck"
-    assert done.stdout.count("s1-eth3") == 2 and "h4-eth0" in done.stdout
+    assert process.stdout.count("s1-eth3") == 2 and "h4-eth0" in process.stdout
 
 
 @lab
 def test_iperf_needs_no_program(script):
-    done = script("iperf h1 h3 2s\niperf\n")
-    said = done.stdout.splitlines()
-    assert said[::2] == [f"*** Iperf: testing TCP bandwidth between h1 and {other}" for other in ("h3", "h4")]
+    process = script("iperf h1 h3 2s\niperf\n")
+    lines = process.stdout.splitlines()
+    assert lines[::2] == [f"*** Iperf: testing TCP bandwidth between h1 and {other}" for other in ("h3", "h4")]
     rates = [
         float(re.fullmatch(rf"\*\*\* Results: (\S+) Mbit/s in {seconds} s", line)[1])
-        for line, seconds in zip(said[1::2], (2, 5), strict=True)
+        for line, seconds in zip(lines[1::2], (2, 5), strict=True)
     ]
     assert all(9.3 < rate < 9.57 for rate in rates), "10 Mbit/s less headers and slow start"
 
@@ -203,15 +203,15 @@ def test_a_file_of_commands_runs(script, folder):
     (folder / "commands.txt").write_text("# a comment\nh1 echo one\n\nsource more.txt\nh1 echo three\n")
     (folder / "more.txt").write_text("h2 echo two\n")
     (folder / "itself.txt").write_text("nodes\nsource itself.txt\n")
-    done = script("source commands.txt\nh1 echo four\nsource none.txt\nsource itself.txt\nh1 echo on\n")
-    assert done.stdout.splitlines()[:4] == ["one", "two", "three", "four"] and done.stdout.endswith("\non\n")
-    assert done.stderr.splitlines() == [
+    process = script("source commands.txt\nh1 echo four\nsource none.txt\nsource itself.txt\nh1 echo on\n")
+    assert process.stdout.splitlines()[:4] == ["one", "two", "three", "four"] and process.stdout.endswith("\non\n")
+    assert process.stderr.splitlines() == [
         "dcgym: source none.txt: No such file or directory; give a file of commands, one a line",
         "dcgym: source itself.txt: more than 100,000 commands at once; does the file run itself?",
     ]
 
 
-@pytest.mark.parametrize(("line", "told"), [
+@pytest.mark.parametrize(("line", "message"), [
     ("link", "link: give a link and what becomes of it, such as: link s1 h1 down"),
     ("link s1 h7 down", "link s1 h7 down: the network has no node 'h7'; did you mean h1"),
     ("link h1 h2 down", "link h1 h2 down: the network has no link between them; name two neighbours"),
@@ -224,31 +224,31 @@ def test_a_file_of_commands_runs(script, folder):
     ("iperf h1 h2 5", "iperf: time '5' is not a number with a unit"),
     ("iperf h1 h2 0s", "iperf: time '0s' is not above 0"),
 ])  # fmt: skip
-def test_mistakes_in_the_shells_own_commands(line, told):
-    with pytest.raises(UsageError) as caught:
+def test_mistakes_in_the_shells_own_commands(line, message):
+    with pytest.raises(UsageError) as refusal:
         commands.order(line, spec.load(DUMBBELL).graph())
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(refusal.value) and "\n" not in str(refusal.value)
 
 
 @lab
 def test_a_server_in_the_background_serves_while_time_runs(script):
     lines = "h3 python3 server.py &\nh1 python3 client.py h3 1000000\njobs\nh2 python3 client.py h3 1000\nh1 pkill python3\n"
-    done = script(f"{lines}h1 sleep 1\njobs\n")
-    said = done.stdout.splitlines()
-    took_s = float(re.fullmatch(r"thanks (\S+) s", said[1] if said[0].startswith("[1]") else said[0])[1])
+    process = script(f"{lines}h1 sleep 1\njobs\n")
+    output = process.stdout.splitlines()
+    took_s = float(re.fullmatch(r"thanks (\S+) s", output[1] if output[0].startswith("[1]") else output[0])[1])
     assert 0.8 < took_s < 0.95, "a megabyte over 10 Mbit/s, in virtual time"
-    assert "[1] h3: got 1000000 from 10.0.0.1" in said and "[1] h3: got 1000 from 10.0.0.2" in said
-    assert said.count("[1] h3 python3 server.py") == 1, "jobs shows it, as long as it runs"
-    assert done.stderr.splitlines()[0] == "[1] h3 python3 server.py"
-    assert "[1] h3 python3 server.py: ended with status 143" in done.stderr
+    assert "[1] h3: got 1000000 from 10.0.0.1" in output and "[1] h3: got 1000 from 10.0.0.2" in output
+    assert output.count("[1] h3 python3 server.py") == 1, "jobs shows it, as long as it runs"
+    assert process.stderr.splitlines()[0] == "[1] h3 python3 server.py"
+    assert "[1] h3 python3 server.py: ended with status 143" in process.stderr
 
 
 @lab
 @pytest.mark.parametrize("name", ["dctcp", "bbr"])
 def test_the_specs_tcp_is_the_default_of_hosts(script, name):
     asks = "import socket; print(socket.socket().getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).strip(bytes(1)))"
-    done = script(f"h1 python3 -c '{asks}'\n", DUMBBELL, "--set", f"controller.name={name}")
-    assert done.stdout == f"b'{name}'\n"
+    process = script(f"h1 python3 -c '{asks}'\n", DUMBBELL, "--set", f"controller.name={name}")
+    assert process.stdout == f"b'{name}'\n"
 
 
 @lab
@@ -260,8 +260,8 @@ def test_the_same_script_gives_the_same_output(script):
 
 @lab
 def test_what_commands_write_ends_with_the_lab(script, folder):
-    done = script("h1 sh -c 'echo kept > note'\nh2 cat note\nh1 sh -c 'echo x > /etc/dcgym-note && ls /etc/dcgym-note'\n")
-    assert done.stdout == "kept\n/etc/dcgym-note\n" and done.returncode == 0
+    process = script("h1 sh -c 'echo kept > note'\nh2 cat note\nh1 sh -c 'echo x > /etc/dcgym-note && ls /etc/dcgym-note'\n")
+    assert process.stdout == "kept\n/etc/dcgym-note\n" and process.returncode == 0
     assert not (folder / "note").exists() and not Path("/etc/dcgym-note").exists()
 
 
@@ -271,25 +271,25 @@ WRITES = "h1 sh -c 'mkdir sub; echo a > sub/a; echo b > b; ln -s /etc/passwd lin
 @lab
 def test_a_file_that_a_command_wrote_is_kept(script, folder):
     (folder / "mine").write_text("mine")
-    done = script(f"{WRITES}get b\nget sub/a copy\nget big\nget none\nget sub\nget pipe\nget mine\nh2 sh -c 'exit 5'\n")
+    process = script(f"{WRITES}get b\nget sub/a copy\nget big\nget none\nget sub\nget pipe\nget mine\nh2 sh -c 'exit 5'\n")
     assert ((folder / "b").read_text(), (folder / "copy").read_text()) == ("b\n", "a\n")
     assert (folder / "big").read_bytes() == bytes(300_000) and (folder / "mine").read_text() == "mine"
     assert sorted(path.name for path in folder.iterdir() if path.is_file()) == [
         "b", "big", "client.py", "copy", "mine", "refused.py", "server.py"
     ]  # fmt: skip
-    assert done.stderr.splitlines() == [
+    assert process.stderr.splitlines() == [
         "dcgym: get none: No such file or directory",
         "dcgym: get sub: Is a directory",
         "dcgym: get pipe: it is no plain file",
         "dcgym: get mine: mine exists; give another name after it: get mine NAME",
     ]
-    assert done.returncode == 5, "the status of the last command"
+    assert process.returncode == 5, "the status of the last command"
 
 
 @lab
 def test_what_is_lost_is_told(script):
-    done = script(WRITES)
-    assert done.stderr == (
+    process = script(WRITES)
+    assert process.stderr == (
         "dcgym: 3 files that commands wrote end with the network: b, big, sub/a (`get FILE` or --keep DIR keeps them)\n"
     )
     assert script("h1 true\n").stderr == ""
@@ -297,11 +297,11 @@ def test_what_is_lost_is_told(script):
 
 @lab
 def test_all_files_that_commands_wrote_are_kept(script, folder):
-    done = script(f"{WRITES}h1 sh -c 'echo more >> server.py'\n", DUMBBELL, "--keep", "kept")
-    kept = {
+    process = script(f"{WRITES}h1 sh -c 'echo more >> server.py'\n", DUMBBELL, "--keep", "kept")
+    sizes = {
         str(path.relative_to(folder / "kept")): path.stat().st_size for path in (folder / "kept").rglob("*") if path.is_file()
     }
-    assert kept == {"b": 2, "big": 300_000, "sub/a": 2, "server.py": len(SERVER) + 5} and not done.stderr
+    assert sizes == {"b": 2, "big": 300_000, "sub/a": 2, "server.py": len(SERVER) + 5} and not process.stderr
     assert (folder / "server.py").read_text() == SERVER, "the user's own stays as it is"
     again = script("h1 true\n", DUMBBELL, "--keep", "kept")
     assert again.returncode == 2 and "--keep kept: the folder is not empty; give another one" in again.stderr
@@ -327,17 +327,17 @@ def test_a_lab_fills_no_disk(tmp_path):
 
 @lab
 def test_commands_of_switches_see_their_ports(script):
-    done = script("s1 ip -o link show s1-eth3\ns2 ovs-ofctl dump-flows s2\n")
-    assert "s1-eth3" in done.stdout and "nw_dst=10.0.0.1" in done.stdout and done.returncode == 0
+    process = script("s1 ip -o link show s1-eth3\ns2 ovs-ofctl dump-flows s2\n")
+    assert "s1-eth3" in process.stdout and "nw_dst=10.0.0.1" in process.stdout and process.returncode == 0
 
 
 @lab
 def test_a_mistake_is_one_line_and_the_script_goes_on(script):
-    done = script(
+    process = script(
         "h9 ls\nxterm h1\npingal\nh1\npingall h1\nh1 no-such-program -x\nh1 /no/such/path\nh1 echo on\nh1 iperf33 -c h3\n"
     )
-    told = done.stderr.splitlines()
-    assert told[:6] == [
+    errors = process.stderr.splitlines()
+    assert errors[:6] == [
         "dcgym: host or command 'h9' is unknown; did you mean h1, h2, h3 or h4?",
         "dcgym: host or command 'xterm' is unknown; hosts are h1 .. h4: `help` lists the commands",
         "dcgym: host or command 'pingal' is unknown; did you mean pingall?",
@@ -345,15 +345,15 @@ def test_a_mistake_is_one_line_and_the_script_goes_on(script):
         "dcgym: pingall takes no words (got 'h1')",
         "dcgym: h1: no-such-program is not installed: install it, or check the name; a network has the machine's programs",
     ]
-    assert "/no/such/path" in told[6] and "not found" in told[6] and len(told) == 8
-    assert (done.stdout, done.returncode) == ("on\n", 127)
+    assert "/no/such/path" in errors[6] and "not found" in errors[6] and len(errors) == 8
+    assert (process.stdout, process.returncode) == ("on\n", 127)
 
 
 @lab
 def test_all_commands_on_one_host(script):
-    done = script("ip -o -4 address show h3-eth0\npingall\nexit\necho never\n", DUMBBELL, "h3")
-    assert "10.0.0.3/8" in done.stdout and "never" not in done.stdout
-    assert done.stderr.startswith("dcgym: h3: pingall is not installed") and done.returncode == 127
+    process = script("ip -o -4 address show h3-eth0\npingall\nexit\necho never\n", DUMBBELL, "h3")
+    assert "10.0.0.3/8" in process.stdout and "never" not in process.stdout
+    assert process.stderr.startswith("dcgym: h3: pingall is not installed") and process.returncode == 127
 
 
 @lab
@@ -394,9 +394,9 @@ def test_a_command_that_ignores_ctrl_c_is_killed(terminal):
         deaf = 'import signal, time; signal.signal(2, lambda *_: print("no")); print(1); time.sleep(10**8)'
         shell.type(f"h1 python3 -uc '{deaf}'\n")
         shell.until(rb"\n1\r?\n")
-        for said in (b"no", b"no", b"Ctrl-C once more ends the network"):
+        for reply in (b"no", b"no", b"Ctrl-C once more ends the network"):
             shell.type(CTRL_C)
-            shell.until(said)
+            shell.until(reply)
         shell.until(PROMPT)
         assert shell.command("h1 echo still there").endswith("still there")
 
@@ -408,8 +408,8 @@ def test_ctrl_c_ends_a_command_that_computes_without_a_pause(terminal):
         shell.type("h1 python3 -c 'exec(\"while True: pass\")'\n")
         assert "h1: python3" in shell.until(conversation.COMPUTES.encode())  # the process that passes output on has no turn
         shell.type(CTRL_C)
-        said = shell.until(PROMPT)
-        assert conversation.COMPUTED in said and "Floating point" not in said
+        output = shell.until(PROMPT)
+        assert conversation.COMPUTED in output and "Floating point" not in output
         assert shell.command("h1 echo still there").endswith("still there")
 
 
@@ -485,10 +485,10 @@ def attached(text: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def own_temporary(tmp_path, monkeypatch):
     """A folder for temporary files in which no other shell runs. Its path is longer than that of a socket may be."""
-    place = tmp_path / ("tmp" * 40)
-    place.mkdir(mode=0o755)
-    monkeypatch.setenv("TMPDIR", str(place))
-    return place
+    temporary = tmp_path / ("tmp" * 40)
+    temporary.mkdir(mode=0o755)
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    return temporary
 
 
 @lab
@@ -498,9 +498,9 @@ def test_a_second_prompt_at_a_shell_that_waits(terminal, own_temporary):
         (private,) = own_temporary.glob("dcgym-shell-*")
         (socket_file,) = private.glob("prompt-*")
         assert private.stat().st_mode & 0o777 == 0o700 and socket_file.stat().st_mode & 0o777 == 0o600
-        done = attached("nodes\nh9 ls\nget mine\nh1 hostname\nh2 sh -c 'sleep 5; hostname; exit 4'\n")
-        assert (done.stdout, done.returncode) == ("hosts: h1 h2 h3 h4\nswitches: s1 s2\nh1\nh2\n", 4)
-        assert [line[:30] for line in done.stderr.splitlines()] == [
+        process = attached("nodes\nh9 ls\nget mine\nh1 hostname\nh2 sh -c 'sleep 5; hostname; exit 4'\n")
+        assert (process.stdout, process.returncode) == ("hosts: h1 h2 h3 h4\nswitches: s1 s2\nh1\nh2\n", 4)
+        assert [line[:30] for line in process.stderr.splitlines()] == [
             "dcgym: host or command 'h9' is",
             "dcgym: files are for the shell",
         ]
@@ -519,9 +519,9 @@ def test_a_second_prompt_while_a_command_runs(terminal, own_temporary):
         sends += '[(sock.sendto(bytes(999), ("10.0.0.3", 9)), time.sleep(0.01)) for _ in range(10**9)]'
         shell.type(f"h1 python3 -uc '{sends}'\n")
         shell.until(rb"\n1\r?\n")
-        done = attached("h2 sleep 1\nqueues s1-eth3\nh2 hostname\n")
-        head, port, host = done.stdout.splitlines()
-        assert head.endswith("sent") and re.fullmatch(r"s1-eth3 .* [kM]B", port) and host == "h2" and not done.stderr
+        process = attached("h2 sleep 1\nqueues s1-eth3\nh2 hostname\n")
+        head, port, host = process.stdout.splitlines()
+        assert head.endswith("sent") and re.fullmatch(r"s1-eth3 .* [kM]B", port) and host == "h2" and not process.stderr
         shell.type(CTRL_C)
         shell.until(PROMPT)
         shell.type(CTRL_D)
@@ -535,9 +535,9 @@ def test_a_second_prompt_while_the_shell_sends(terminal, own_temporary):
         shell.until(PROMPT)
         shell.type("iperf h1 h3 3000s\n")
         shell.until(rb"Iperf: testing")
-        done = attached("h2 sleep 1\nqueues h1-eth0\n")  # all links are alike: the queue is the sender's
-        backlog = re.search(r"h1-eth0 +([\d.]+) [kM]?B +(\d+)", done.stdout)
-        assert backlog and int(backlog[2]) > 0, done.stdout
+        process = attached("h2 sleep 1\nqueues h1-eth0\n")  # all links are alike: the queue is the sender's
+        backlog = re.search(r"h1-eth0 +([\d.]+) [kM]?B +(\d+)", process.stdout)
+        assert backlog and int(backlog[2]) > 0, process.stdout
         shell.type(CTRL_C)
         shell.until(PROMPT)
         time.sleep(1.5)  # longer than a command that was interrupted may compute
@@ -637,18 +637,18 @@ def test_nothing_is_left_when_the_shell_is_killed(folder, number, when, monkeypa
             assert any("switches" in line for line in iter(process.stderr.readline, "")), "it has not begun"
         else:
             assert process.stdout.readline() == "up\n"
-        below = [each for each in descendants(process.pid) if each.pid != process.pid]
+        below = [descendant for descendant in descendants(process.pid) if descendant.pid != process.pid]
         assert below, "the lab"
         process.send_signal(number)
         process.wait(60)  # its pipes are open so long: it may write a last line
     deadline = time.monotonic() + 30
-    while list(temporary.glob("dcgym-shell-*")) or any(each.alive() for each in below):
+    while list(temporary.glob("dcgym-shell-*")) or any(descendant.alive() for descendant in below):
         assert time.monotonic() < deadline, list(temporary.iterdir())
         time.sleep(0.1)
     assert process.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
 
 
-@pytest.mark.parametrize(("words", "text", "told"), [
+@pytest.mark.parametrize(("words", "text", "message"), [
     (["none.toml"], "h1 ls", "none.toml"),
     (["dumbell-10m"], "h1 ls", "'dumbell-10m' is neither a file nor a preset; did you mean dumbbell-10m"),
     (["broken.toml"], "h1 ls", "broken.toml"),
@@ -656,23 +656,23 @@ def test_nothing_is_left_when_the_shell_is_killed(folder, number, when, monkeypa
     (["dumbbell-10m"], "", "no terminal, and standard input has no command"),
     (["dumbbell-10m"], "# only a comment\n\n", "no terminal, and standard input has no command"),
 ])  # fmt: skip
-def test_mistakes_before_anything_boots(script, folder, words, text, told):
+def test_mistakes_before_anything_boots(script, folder, words, text, message):
     (folder / "broken.toml").write_text('[topology]\npreset = "dumbbell-10m"\n[controler]\n')
-    done = script(text, *words)
-    assert done.returncode == 2 and told in done.stderr and len(done.stderr.splitlines()) == 1 and not done.stdout
+    process = script(text, *words)
+    assert process.returncode == 2 and message in process.stderr and len(process.stderr.splitlines()) == 1 and not process.stdout
 
 
 def test_a_closed_standard_input_is_no_terminal(folder):
     argv = f"exec {sys.executable} -m dc_gym.cli.main shell --quiet dumbbell-10m <&-"
-    done = subprocess.run(["sh", "-c", argv], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 2 and done.stderr.startswith("dcgym: no terminal") and done.stderr.count("\n") == 1
+    process = subprocess.run(["sh", "-c", argv], cwd=folder, capture_output=True, text=True)
+    assert process.returncode == 2 and process.stderr.startswith("dcgym: no terminal") and process.stderr.count("\n") == 1
 
 
 @lab
 @needs_ping
 def test_ping(script, terminal):
-    done = script("h1 ping -c 3 h3\n")
-    assert "3 packets transmitted, 3 received, 0% packet loss" in done.stdout and done.returncode == 0
+    process = script("h1 ping -c 3 h3\n")
+    assert "3 packets transmitted, 3 received, 0% packet loss" in process.stdout and process.returncode == 0
     with terminal() as shell:
         shell.until(PROMPT)
         shell.type("h1 ping h3\n")
@@ -684,9 +684,9 @@ def test_ping(script, terminal):
 @lab
 @needs_iperf3
 def test_iperf3(script):
-    done = script("h3 iperf3 -s &\nh1 iperf3 -c h3 -t 2\n")
-    receiver = next(line for line in done.stdout.splitlines() if line.endswith("receiver"))
-    assert 9.0 < float(re.search(r"([\d.]+) Mbits/sec", receiver)[1]) < 10.0 and done.returncode == 0
+    process = script("h3 iperf3 -s &\nh1 iperf3 -c h3 -t 2\n")
+    receiver = next(line for line in process.stdout.splitlines() if line.endswith("receiver"))
+    assert 9.0 < float(re.search(r"([\d.]+) Mbits/sec", receiver)[1]) < 10.0 and process.returncode == 0
 
 
 def test_every_example_has_a_network_for_a_shell():
@@ -696,9 +696,9 @@ def test_every_example_has_a_network_for_a_shell():
             continue
         loaded = spec.load(path)
         alone = network.alone(loaded)
-        made = Experiment.of(alone)
-        assert {host.name for host in made.graph.hosts} == {host.name for host in loaded.graph().hosts}
-        assert not made.schedule.flows and not made.changes and not alone.workload.exec
+        experiment = Experiment.of(alone)
+        assert {host.name for host in experiment.graph.hosts} == {host.name for host in loaded.graph().hosts}
+        assert not experiment.schedule.flows and not experiment.changes and not alone.workload.exec
 
 
 def test_orders():
@@ -773,9 +773,9 @@ def test_the_host_grounds_process_serves_a_shell(host_ground, capfd, tmp_path):
     status, talk = host_ground(
         "s1 echo on $((1 + 1)) > note; cat note", "s1 sleep 0.01 &", "s1 sleep 0.2", "link s1 s2 down", "s2 sh -c 'exit 3'"
     )
-    said = capfd.readouterr()
-    assert (status, talk.status, said.out) == (0, 3, "on 2\n") and (tmp_path / "note").exists()
-    *jobs, refused = said.err.splitlines()
+    output = capfd.readouterr()
+    assert (status, talk.status, output.out) == (0, 3, "on 2\n") and (tmp_path / "note").exists()
+    *jobs, refused = output.err.splitlines()
     assert jobs == ["[1] s1 sleep 0.01", "[1] s1 sleep 0.01: ended with status 0"]
     assert refused.startswith("dcgym: links of netem and tbf cannot change")
 
@@ -800,18 +800,18 @@ def transcripts() -> list[str]:
 
 def typed_again(shell: ShellTerminal, transcript: str) -> str:
     """Types a transcript's commands, and returns the transcript of that."""
-    shown = shell.until(PROMPT).splitlines()[-1]
+    output = shell.until(PROMPT).splitlines()[-1]
     for line in re.findall(r"^[\d.]+s dcgym> (.+)$", transcript, re.MULTILINE):
         shell.type(f"{line}\n")
-        shown += shell.until(PROMPT)
-    return "\n".join(line.rstrip() for line in shown.splitlines())
+        output += shell.until(PROMPT)
+    return "\n".join(line.rstrip() for line in output.splitlines())
 
 
 @lab
 def test_the_pages_commands_show_what_it_says(terminal):
-    _, own = transcripts()
+    _, transcript = transcripts()
     with terminal() as shell:
-        assert typed_again(shell, own) == "\n".join(line.rstrip() for line in own.splitlines())
+        assert typed_again(shell, transcript) == "\n".join(line.rstrip() for line in transcript.splitlines())
 
 
 @lab
@@ -820,8 +820,8 @@ def test_the_pages_programs_show_what_it_says(terminal):
     """Versions of ping differ in their numbers, so these are masked."""
     programs_transcript, _ = transcripts()
     with terminal() as shell:
-        seen, told = typed_again(shell, programs_transcript), programs_transcript
-    masked = [[re.sub(r"\s+", " ", NUMBER.sub("N", line)).strip() for line in text.splitlines()] for text in (seen, told)]
+        actual, expected = typed_again(shell, programs_transcript), programs_transcript
+    masked = [[re.sub(r"\s+", " ", NUMBER.sub("N", line)).strip() for line in text.splitlines()] for text in (actual, expected)]
     assert masked[0] == masked[1]
 
 
@@ -832,6 +832,6 @@ def test_the_pages_list_of_commands_is_whole():
 
 @lab
 def test_quotes_hold_a_name_together(script, folder):
-    done = script('h1 echo fine > "a b.txt"\nget "a b.txt"\n')
-    assert done.returncode == 0, done.stderr
+    process = script('h1 echo fine > "a b.txt"\nget "a b.txt"\n')
+    assert process.returncode == 0, process.stderr
     assert (folder / "a b.txt").read_text() == "fine\n"

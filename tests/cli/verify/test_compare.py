@@ -31,49 +31,49 @@ def again(a: Result, name: str, change: int = 0, **manifest: object) -> Result:
     return synthetic.result(a.path.parent / name, dataclasses.replace(tables, tcp=tcp), **({"spec": spec} | manifest))
 
 
-def shown(found: compare.Comparison) -> str:
+def shown(comparison: compare.Comparison) -> str:
     stream = io.StringIO()
-    compare._show(found, Console(file=stream, width=120))
+    compare._show(comparison, Console(file=stream, width=120))
     return stream.getvalue()
 
 
 def test_the_same_run(a: Result) -> None:
-    found = compare.compare(a, again(a, "b"))
-    assert found.same_spec and found.same_digest and found.same_fingerprint and found.first_difference is None
-    assert all(row.difference in (0, None) and row.ratio in (1, None) for row in found.rows)
-    assert "spec equal, fingerprint equal, digest equal" in shown(found)
+    comparison = compare.compare(a, again(a, "b"))
+    assert comparison.same_spec and comparison.same_digest and comparison.same_fingerprint and comparison.first_difference is None
+    assert all(row.difference in (0, None) and row.ratio in (1, None) for row in comparison.rows)
+    assert "spec equal, fingerprint equal, digest equal" in shown(comparison)
 
 
 def test_it_says_what_acted(a: Result) -> None:
     spec = dict(a.manifest["spec"], controller={"name": "cubic", "policy": "fair-share"})
-    found = compare.compare(a, again(a, "b", spec=spec))
-    assert found.controllers == ("DCTCP", "fair-share over CUBIC")
-    assert f"B  {found.b} (fair-share over CUBIC)\n" in shown(found)
+    comparison = compare.compare(a, again(a, "b", spec=spec))
+    assert comparison.controllers == ("DCTCP", "fair-share over CUBIC")
+    assert f"B  {comparison.b} (fair-share over CUBIC)\n" in shown(comparison)
 
 
 def test_the_same_experiment_with_another_outcome_names_the_record(a: Result) -> None:
-    found = compare.compare(a, again(a, "b", change=800, fingerprint="beef"))
-    assert found.same_spec and not found.same_digest and not found.same_fingerprint
-    assert found.first_difference is not None and found.first_difference.row == 100
-    assert "first difference, A and B: tcp, flow 0 (h1 to h2) at t = 500000000 ns: srtt_us " in shown(found)
-    row = next(row for row in found.rows if row.name == "mean_srtt_us")
+    comparison = compare.compare(a, again(a, "b", change=800, fingerprint="beef"))
+    assert comparison.same_spec and not comparison.same_digest and not comparison.same_fingerprint
+    assert comparison.first_difference is not None and comparison.first_difference.row == 100
+    assert "first difference, A and B: tcp, flow 0 (h1 to h2) at t = 500000000 ns: srtt_us " in shown(comparison)
+    row = next(row for row in comparison.rows if row.name == "mean_srtt_us")
     assert row.unit == "us" and row.difference == 0 and row.ratio == 1  # record 100 lies in the warm-up
 
 
 def test_other_experiments_are_compared_without_a_search(a: Result) -> None:
     b = synthetic.result(a.path.parent / "b", synthetic.run(queue_bytes=12000))
-    found = compare.compare(a, b)
-    assert not found.same_spec and found.first_difference is None
-    row = next(row for row in found.rows if row.name == "mean_queue_bytes")
+    comparison = compare.compare(a, b)
+    assert not comparison.same_spec and comparison.first_difference is None
+    row = next(row for row in comparison.rows if row.name == "mean_queue_bytes")
     assert row.ratio == pytest.approx(2, rel=0.01) and row.difference == pytest.approx(row.b - row.a)
-    assert "spec different" in shown(found)
+    assert "spec different" in shown(comparison)
 
 
 def test_one_spec_with_other_files_is_another_experiment(a: Result) -> None:
     one, other = (again(a, name, change, inputs={"matrix.csv": name * 64}) for change, name in enumerate("bc"))
-    found = compare.compare(one, other)
-    assert found.same_spec and not found.same_inputs and found.first_difference is None
-    assert "spec equal, files that it reads different, fingerprint equal, digest different" in shown(found)
+    comparison = compare.compare(one, other)
+    assert comparison.same_spec and not comparison.same_inputs and comparison.first_difference is None
+    assert "spec equal, files that it reads different, fingerprint equal, digest different" in shown(comparison)
     assert compare.compare(one, again(a, "d", inputs={"matrix.csv": "b" * 64})).same_inputs
 
 
@@ -104,9 +104,9 @@ def test_versions_that_do_not_fit(a: Result) -> None:
 
 def test_json(a: Result, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare.show(a.path, again(a, "b", change=1).path, as_json=True) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["same_digest"] is False and found["first_difference"]["columns"][0]["column"] == "srtt_us"
-    assert {"name", "unit", "a", "b", "difference", "ratio"} == set(found["rows"][0])
+    report = json.loads(capsys.readouterr().out)
+    assert report["same_digest"] is False and report["first_difference"]["columns"][0]["column"] == "srtt_us"
+    assert {"name", "unit", "a", "b", "difference", "ratio"} == set(report["rows"][0])
 
 
 def test_the_table_has_units_that_people_read(a: Result) -> None:

@@ -120,9 +120,9 @@ def test_the_file_has_every_scenario() -> None:
     book = Book.read(golden.FILE)
     assert book.digest_version == DIGEST_VERSION, "renew: dcgym golden --renew --because WHY"
     assert book.entries and book.history
-    for kept in book.entries.values():
-        assert set(kept.digests) == set(golden.scenarios())
-        assert set(kept.made_by) == {"kernel", "programs"} and "kernel" not in kept.outside
+    for entry in book.entries.values():
+        assert set(entry.digests) == set(golden.scenarios())
+        assert set(entry.made_by) == {"kernel", "programs"} and "kernel" not in entry.outside
     assert all(len(row["because"].split()) > 1 for row in book.history)
 
 
@@ -131,19 +131,19 @@ def test_results_are_what_they_were(capsys: pytest.CaptureFixture[str], lab_kern
     """If this fails after an intended change, run dcgym golden --renew --because WHY."""
     fields = {"only": [], "out": None, "jobs": None, "renew": False, "add": None, "because": None, "file": None}
     code = golden.main(argparse.Namespace(**fields, record=RECORD), Quiet())
-    said = capsys.readouterr().out
-    assert code == 0, said
-    if "UNKNOWN" in said:
-        warnings.warn(f"golden digests are not checked here:\n{said}", stacklevel=1)
+    output = capsys.readouterr().out
+    assert code == 0, output
+    if "UNKNOWN" in output:
+        warnings.warn(f"golden digests are not checked here:\n{output}", stacklevel=1)
 
 
 def test_the_runs_folder_is_one_that_a_janitor_watches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """That a kill -9 then leaves nothing is tested in test_folder.py."""
-    seen: list[Path] = []
+    folders: list[Path] = []
 
     def stop(cells: Any, *rest: Any) -> None:
-        seen.append(cells[0].out.parent)
-        assert is_unfinished(seen[0]) and folder_lock.take(seen[0]) is None
+        folders.append(cells[0].out.parent)
+        assert is_unfinished(folders[0]) and folder_lock.take(folders[0]) is None
         raise RuntimeError
 
     monkeypatch.setattr(golden.tempfile, "tempdir", str(tmp_path))
@@ -153,4 +153,4 @@ def test_the_runs_folder_is_one_that_a_janitor_watches(monkeypatch: pytest.Monke
     monkeypatch.setattr(golden.sweep, "run_cells", stop)
     with pytest.raises(RuntimeError):
         golden.run(["single-nv"], None, 1, Quiet())
-    assert len(seen) == 1 and list(tmp_path.iterdir()) == []
+    assert len(folders) == 1 and list(tmp_path.iterdir()) == []

@@ -131,9 +131,9 @@ def test_other_ports(a: Result, capsys: pytest.CaptureFixture[str]) -> None:
 def test_json(a: Result, capsys: pytest.CaptureFixture[str]) -> None:
     b = other(a, srtt=1)
     code, out, _ = said(capsys, a.path, "--against", b.path, "--json")
-    found = json.loads(out)
-    assert code == 1 and found["same"] is False
-    assert found["difference"]["columns"][0]["column"] == "srtt_us" and found["difference"]["row"] == 500
+    report = json.loads(out)
+    assert code == 1 and report["same"] is False
+    assert report["difference"]["columns"][0]["column"] == "srtt_us" and report["difference"]["row"] == 500
 
 
 @pytest.mark.parametrize("damage", [{"spec": None}, {"fingerprint": None}, {"environment": "?", "fingerprint": 7}, {"spec": []}])
@@ -196,7 +196,7 @@ def test_every_result_of_a_sweep_is_verified(a: Result, tmp_path: Path, capsys, 
     assert lines[3] == "1 of 3 equal"
     (sweep / "s3" / "manifest.json").unlink()
     code, out, _ = said(capsys, sweep, "--json")
-    assert (code, [each["same"] for each in json.loads(out)["results"]]) == (1, [True, False])
+    assert (code, [result["same"] for result in json.loads(out)["results"]]) == (1, [True, False])
 
 
 def test_a_folder_without_results_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,8 +209,8 @@ def test_equal_records_under_different_fingerprints_are_worth_saying(tmp_path: P
     sources = {"traffic": "1" * 16, "spec": "2" * 16, "envs": "3" * 16}
     a = synthetic.result(tmp_path / "a", environment=environment, sources=sources)
     changed = environment | {"numpy": "2.2.0", "programs": "2" * 16}
-    told = {"environment": changed, "sources": sources | {"traffic": "4" * 16}, "fingerprint": "beef"}
-    b = synthetic.result(tmp_path / "b", spec=a.manifest["spec"], **told)
+    changes = {"environment": changed, "sources": sources | {"traffic": "4" * 16}, "fingerprint": "beef"}
+    b = synthetic.result(tmp_path / "b", spec=a.manifest["spec"], **changes)
     code, out, _ = said(capsys, a.path, "--against", b.path)
     assert code == 0 and out.splitlines()[2:5] == [
         'other environment numpy: "2.1.0" and "2.2.0"',

@@ -62,7 +62,7 @@ class FakeMatrix:
         self.cells = region[cells:activity].view("<u8").reshape(len(ports), len(COLUMNS))
         self.flows = region[off_flows:off_commands].view(FLOW)
         self.rows = region[off_commands + COMMANDS.itemsize :].view(COMMAND_ROW)
-        self.rows["actuator"], self.rows["n_values"] = actuators, [VALUES[each] for each in actuators]
+        self.rows["actuator"], self.rows["n_values"] = actuators, [VALUES[actuator] for actuator in actuators]
         values: dict[str, Any] = {
             "magic": b"DCGYMSM1", "version_major": 2, "version_minor": 0, "header_len": HEADER.itemsize,
             "rows": len(ports), "cols": len(COLUMNS), "off_row_names": HEADER.itemsize,
@@ -159,12 +159,12 @@ def test_a_run_is_found_by_its_out_and_by_the_folder_that_it_writes(tmp_path: Pa
 def test_the_labs_of_a_sweep_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     (tmp_path / "t" / "checkpoint" / ".lab").mkdir(parents=True)  # without a socket
     with share_of(tmp_path / "t/labs/lab-10"), share_of(tmp_path / "t/labs/lab-9"), share_of(tmp_path / "t.partial/b"):
-        found = places.find(tmp_path / "t")
-        assert [place.name for place in found] == ["t.partial/b", "t/labs/lab-9", "t/labs/lab-10"]
-        assert {(place.count, place.alone) for place in found} == {(3, False)}
-        assert [places.choose(found, wanted) for wanted in ("2", "t/labs/lab-10", "4")] == [found[1], found[2], None]
+        all_labs = places.find(tmp_path / "t")
+        assert [lab.name for lab in all_labs] == ["t.partial/b", "t/labs/lab-9", "t/labs/lab-10"]
+        assert {(lab.count, lab.alone) for lab in all_labs} == {(3, False)}
+        assert [places.choose(all_labs, choice) for choice in ("2", "t/labs/lab-10", "4")] == [all_labs[1], all_labs[2], None]
         with pytest.raises(UsageError, match=r"--lab: '4': .*1 is t.partial/b, 2 is t/labs/lab-9"):
-            places.require(found, tmp_path / "t", "4")
+            places.require(all_labs, tmp_path / "t", "4")
 
 
 def test_the_labs_of_a_training_are_named_for_what_they_do(tmp_path: Path) -> None:
@@ -172,16 +172,16 @@ def test_the_labs_of_a_training_are_named_for_what_they_do(tmp_path: Path) -> No
     with ExitStack() as stack:
         for name in names:
             stack.enter_context(share_of(tmp_path / "t" / "dcgym-env-01234567" / f"dcgym-env-{name}"))
-        found = places.find(tmp_path / "t")
-    assert [place.name for place in found] == ["training 2", "training 10", "evaluation", "evaluation web.1"]
-    chosen = [places.choose(found, wanted) for wanted in ("2", "training 10", "evaluation", "3")]
-    assert chosen == [found[0], found[1], found[2], None], "there is no training 3"
+        all_labs = places.find(tmp_path / "t")
+    assert [lab.name for lab in all_labs] == ["training 2", "training 10", "evaluation", "evaluation web.1"]
+    chosen = [places.choose(all_labs, choice) for choice in ("2", "training 10", "evaluation", "3")]
+    assert chosen == [all_labs[0], all_labs[1], all_labs[2], None], "there is no training 3"
 
 
 def test_labs_of_a_training_without_numbers_get_them(tmp_path: Path) -> None:
     with share_of(tmp_path / "t" / "dcgym-env-training-aaaaaaaa"), share_of(tmp_path / "t" / "dcgym-env-training-bbbbbbbb"):
-        found = places.find(tmp_path / "t")
-    assert [place.name for place in found] == ["training 1", "training 2"] and places.choose(found, "2") == found[1]
+        all_labs = places.find(tmp_path / "t")
+    assert [lab.name for lab in all_labs] == ["training 1", "training 2"] and places.choose(all_labs, "2") == all_labs[1]
 
 
 @contextmanager
@@ -268,7 +268,7 @@ def test_another_episode_begins_the_window_anew(tmp_path: Path) -> None:
         change = lab.change(window)
         assert change.speed == speed > 0
         assert change.before is change.now and np.isnan(change.per_s("drops")).all()
-        assert "drops" not in line.of(PLACE, change, None) and not any("nan" in each for each in drawn(change))
+        assert "drops" not in line.of(PLACE, change, None) and not any("nan" in text_line for text_line in drawn(change))
         matrix.put(0, drops=6)
         matrix.tick(92 * NS)
         assert lab.change(window).per_s("drops").tolist() == [4, 0, 0, 0]
@@ -279,10 +279,10 @@ def test_queues_are_drawn_against_their_buffers(tmp_path: Path) -> None:
     with served(tmp_path / "run", matrix) as folder:
         change = changed(folder, matrix, tx_bytes=1_250_000, backlog_bytes=100_000, marks=14, active_flows=3)
     text = drawn(change)
-    row = next(each for each in text if each.strip().startswith("s1-eth1"))
+    row = next(text_line for text_line in text if text_line.strip().startswith("s1-eth1"))
     assert row.split() == ["s1-eth1", "█" * 6, "100", "kB", "25", "%", "5", "Mbit/s", "50", "%", "7", "3"]
     assert "t0 + 3.000 s of 30 s" in text[1] and "sweep 2" in text[1]
-    assert not any("h1-eth0" in each for each in text)  # it has seen nothing
+    assert not any("h1-eth0" in text_line for text_line in text)  # it has seen nothing
 
 
 def test_no_plan_no_shares(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_no_plan_no_shares(tmp_path: Path) -> None:
         (folder / "plan.json").write_text("{")
         change = changed(folder, matrix, backlog_bytes=100_000)
     text = drawn(change)
-    assert any("100 kB" in each for each in text) and not any("%" in each for each in text)
+    assert any("100 kB" in text_line for text_line in text) and not any("%" in text_line for text_line in text)
     assert "(" not in line.of(PLACE, change, None)
 
 
@@ -305,13 +305,13 @@ def test_rates_and_flows(tmp_path: Path) -> None:
     with served(tmp_path / "run", matrix) as folder:
         change = changed(folder, matrix, backlog_bytes=1)
     text = drawn(change)
-    rows = {each.split()[0]: each.split()[1:] for each in text if each.startswith(" h")}
+    rows = {text_line.split()[0]: text_line.split()[1:] for text_line in text if text_line.startswith(" h")}
     assert rows["h1-eth0"] == ["█" * 12, "5", "Mbit/s", "4.99", "Mbit/s", "0", "bit/s"]
     assert rows["h2-eth0"][0] == "█" * 24
-    assert any("2 flows under way, srtt 4 ms" in each for each in text)
-    flows = [each.split() for each in text if each.startswith(" flow ")]
+    assert any("2 flows under way, srtt 4 ms" in text_line for text_line in text)
+    flows = [text_line.split() for text_line in text if text_line.startswith(" flow ")]
     assert flows[0] == ["flow", "2", "6", "ms", "4", "Mbit/s", "3", "MB", "0"]
-    assert flows[1] == ["flow", "0", "2", "ms", "-", "10", "B", "0"] and not any("CNPs" in each for each in text)
+    assert flows[1] == ["flow", "0", "2", "ms", "-", "10", "B", "0"] and not any("CNPs" in text_line for text_line in text)
     words = line.of(PLACE, change, None)
     assert words.startswith("t0 + 3.000 s of 30 s") and "hosts want 15 Mbit/s, have 15 Mbit/s" in words
     assert words.endswith("2 flows, srtt 4 ms")
@@ -347,10 +347,10 @@ def test_markings_that_agents_set_are_columns_of_their_ports(tmp_path: Path) -> 
     markings = change.now.markings
     assert markings is not None and markings.kmax_bytes[1] == 160_000 and np.isnan(markings.pmax[[0, 2, 3]]).all()
     text = drawn(change, width=140)
-    assert any({"Kmin", "Kmax", "Pmax"} <= set(each.split()) for each in text)
-    (row,) = [each for each in text if each.startswith(" s1-eth2")]
+    assert any({"Kmin", "Kmax", "Pmax"} <= set(text_line.split()) for text_line in text)
+    (row,) = [text_line for text_line in text if text_line.startswith(" s1-eth2")]
     assert "20 kB" in row and "160 kB" in row and " 1 % " in row
-    (other,) = [each for each in text if each.startswith(" s1-eth1")]
+    (other,) = [text_line for text_line in text if text_line.startswith(" s1-eth1")]
     assert "160 kB" not in other
 
 
@@ -361,8 +361,8 @@ def test_flows_of_nics_that_measure_no_round_trips(tmp_path: Path) -> None:
     with served(tmp_path / "run", matrix) as folder:
         change = changed(folder, matrix, backlog_bytes=1)
     text = drawn(change)
-    assert any(each.split() == ["srtt", "rate", "received", "retransmits", "CNPs"] for each in text)
-    flows = [each.split() for each in text if each.startswith(" flow ")]
+    assert any(text_line.split() == ["srtt", "rate", "received", "retransmits", "CNPs"] for text_line in text)
+    flows = [text_line.split() for text_line in text if text_line.startswith(" flow ")]
     assert [flow[1:2] + flow[3:5] + flow[-2:] for flow in flows] == [
         ["1", "1", "Mbit/s", "0", "1,234"],
         ["2", "500", "Mbit/s", "0", "5"],
@@ -382,9 +382,9 @@ def test_a_small_terminal_shows_the_fullest_ports(tmp_path: Path) -> None:
     progress = training.TrainingStatus(2, 2000, 8.789, 98.6, 83, 36)
     for height, width in ((12, 160), (24, 160), (24, 60)):
         text = drawn(change, height, progress, width)
-        assert len(text) <= height and not any("…" in each for each in text)
-        shown = [each.split()[0] for each in text if each.strip().startswith("s1-eth")]
-        assert shown[0] == "s1-eth8" and shown[-1] == "s1-eth100" and f"and {100 - len(shown)} ports" in text[-1]
+        assert len(text) <= height and not any("…" in text_line for text_line in text)
+        port_names = [text_line.split()[0] for text_line in text if text_line.strip().startswith("s1-eth")]
+        assert port_names[0] == "s1-eth8" and port_names[-1] == "s1-eth100" and f"and {100 - len(port_names)} ports" in text[-1]
     assert len(drawn(change)) > 100
 
 
@@ -399,11 +399,11 @@ def test_a_narrow_terminal_cuts_no_name_and_no_number(tmp_path: Path, width: int
     with served(tmp_path / "run", matrix) as folder:
         change = changed(folder, matrix, tx_bytes=1_234_567, backlog_bytes=123_456, drops=24_690, marks=2_469, active_flows=16)
     text = drawn(change, width=width)
-    assert max(map(len, text)) <= width and not any("…" in each for each in text)
-    told = " ".join(" ".join(text).split())
+    assert max(map(len, text)) <= width and not any("…" in text_line for text_line in text)
+    flat_text = " ".join(" ".join(text).split())
     numbers = ("123 kB", "4.94 Mbit/s", "123 Mbit/s", "123.5 ms", "9.88 Mbit/s", "12,345")
-    assert not [words for words in (ports[0], ports[2], ports[3], *numbers) if words not in told]
-    assert ("used" in told) == (width == 80), "what can be worked out goes where there is no room"
+    assert not [words for words in (ports[0], ports[2], ports[3], *numbers) if words not in flat_text]
+    assert ("used" in flat_text) == (width == 80), "what can be worked out goes where there is no room"
 
 
 # --- a training
@@ -458,8 +458,8 @@ def test_lines_until_the_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         watching = Watching(tmp_path / "run", monkeypatch)
         watching.wait_for("\n", 3)
         (folder / share.NAME).unlink()
-        said = watching.end()
-    assert all(each.startswith("t0 + 1.000 s of 30 s") for each in said.splitlines())
+        output = watching.end()
+    assert all(text_line.startswith("t0 + 1.000 s of 30 s") for text_line in output.splitlines())
 
 
 def test_a_training_goes_on_with_its_next_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,11 +490,11 @@ class Idle:
         self.server.__exit__()
 
 
-def looked(found: labs.LabChooser, until: Any) -> Any:
+def looked(chooser: labs.LabChooser, until: Any) -> Any:
     """Returns the first look that `until` accepts."""
-    while not until(seen := found.look()):
+    while not until(look := chooser.look()):
         pass
-    return seen
+    return look
 
 
 def test_the_lab_that_works_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -512,13 +512,13 @@ def test_the_lab_that_works_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyP
         for t_s, moving, name in ((20, second, "training 2"), (21, first, "training 1"), (22, second, "training 2")):
             ticks = iter(range(t_s * NS, 10**6 * NS, NS))
 
-            def shown(seen: Any, moving: FakeMatrix = moving, name: str = name, ticks: Any = ticks, t_ns: int = t_s * NS) -> bool:
+            def shown(look: Any, moving: FakeMatrix = moving, name: str = name, ticks: Any = ticks, t_ns: int = t_s * NS) -> bool:
                 moving.tick(next(ticks))
-                return seen is not None and seen[0].name == name and seen[1].now.t_ns >= t_ns
+                return look is not None and look[0].name == name and look[1].now.t_ns >= t_ns
 
-            place, _ = looked(following, shown)
-            assert (place.number, place.count) == (int(name[-1]), 3)
-        assert looked(one, lambda seen: seen is not None)[0].name == "training 2"
+            lab, _ = looked(following, shown)
+            assert (lab.number, lab.count) == (int(name[-1]), 3)
+        assert looked(one, lambda look: look is not None)[0].name == "training 2"
         assert (following.awaited(), one.awaited()) == ("a lab that runs", "a lab that runs")
         with labs.LabChooser(out, "training 3") as third:
             assert third.look() is None and not third.is_over()
@@ -556,7 +556,7 @@ def test_ctrl_c(tmp_path: Path) -> None:
 
 def test_bad_options() -> None:
     for option, value in (("--lab", "0"), ("--interval", "0"), ("--interval", "nan"), ("--interval", "soon")):
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "dc_gym.cli.main", "watch", "x", option, value], capture_output=True, text=True, check=False
         )
-        assert done.returncode == 2 and repr(value) in done.stderr
+        assert process.returncode == 2 and repr(value) in process.stderr

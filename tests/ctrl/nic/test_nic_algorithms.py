@@ -25,9 +25,9 @@ def test_every_algorithm_describes_itself(name, tmp_path):
     assert algorithm.name == name
     assert algorithm.help and algorithm.events
     assert algorithm.fits == (algorithm.state_words <= CONTEXT_WORDS)
-    for each in algorithm.parameters:
-        assert each.least <= each.default <= each.greatest, each.name
-        assert each.unit and each.source and each.help, each.name
+    for parameter in algorithm.parameters:
+        assert parameter.least <= parameter.default <= parameter.greatest, parameter.name
+        assert parameter.unit and parameter.source and parameter.help, parameter.name
     for preset in algorithm.presets:
         for key, value in preset.values.items():
             known = algorithm.parameter(key)
@@ -48,7 +48,7 @@ def test_times_keep_their_proportion_to_a_packet_s(tmp_path):
     assert slow.scaled == ("alpha_timer", "rate_timer")  # monitor_period is 0 at any rate
     for same in ("g", "byte_counter", "stages", "rate_ai", "rate_hai"):
         assert slow.values[same] == full.values[same] == dcqcn.parameter(same).default
-    assert list(slow.values) == [each.name for each in dcqcn.parameters]
+    assert list(slow.values) == [parameter.name for parameter in dcqcn.parameters]
 
 
 def test_times_that_the_clock_cannot_tell_are_held_and_named(tmp_path):
@@ -60,9 +60,9 @@ def test_times_that_the_clock_cannot_tell_are_held_and_named(tmp_path):
 
 def test_a_preset_brings_the_receivers_that_go_with_it(tmp_path):
     dcqcn = algorithms.load("dcqcn", tmp_path)
-    asked = {each.name: dict(algorithms.resolve_parameters(dcqcn, each.name, {}, 10**10).nic) for each in dcqcn.presets}
+    receivers = {preset.name: dict(algorithms.resolve_parameters(dcqcn, preset.name, {}, 10**10).nic) for preset in dcqcn.presets}
     simulator, dumps = {"cnp_interval": 0, "spaced": 1}, {"cnp_interval": 40_000}
-    assert asked == {
+    assert receivers == {
         **{"paper": {}, "firmware": {"cnp_interval": 20_000}, "firmware_bytes": dumps, "firmware_blocks": dumps},
         **{"ns3": simulator, "ns3_paper": simulator},
     }
@@ -108,13 +108,13 @@ def test_show(capsys):
 
 
 def test_show_of_a_header_of_one_s_own(capsys, tmp_path):
-    own = tmp_path / "own.h"
-    own.write_text(algorithms.header_of("timely").read_text().replace('"../../cc.h"', '"cc.h"'))
-    assert main.main(["nic", "show", str(own)]) == 0
+    header = tmp_path / "own.h"
+    header.write_text(algorithms.header_of("timely").read_text().replace('"../../cc.h"', '"cc.h"'))
+    assert main.main(["nic", "show", str(header)]) == 0
     assert capsys.readouterr().out.startswith("timely: ")
-    own.write_text(own.read_text() + "\nstatic inline int wrong(void) { return missing; }\n")
-    assert main.main(["nic", "show", str(own)]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"dcgym: {own}: ") and "missing" in said and said.count("\n") == 1
+    header.write_text(header.read_text() + "\nstatic inline int wrong(void) { return missing; }\n")
+    assert main.main(["nic", "show", str(header)]) == 2
+    stderr = capsys.readouterr().err
+    assert stderr.startswith(f"dcgym: {header}: ") and "missing" in stderr and stderr.count("\n") == 1
     assert main.main(["nic", "show", str(Path("none.h"))]) == 2
     assert "none.h: no such file" in capsys.readouterr().err

@@ -114,10 +114,10 @@ IMPURE = {
 }
 
 
-@pytest.mark.parametrize("what", IMPURE)
-def test_what_no_algorithm_may_do_is_refused_for_runs_too(what, registries, broken, tmp_path):
+@pytest.mark.parametrize("rule", IMPURE)
+def test_what_no_algorithm_may_do_is_refused_for_runs_too(rule, registries, broken, tmp_path):
     """Each sentence of the contract in docs/nic-algorithms.md, with a header that breaks it alone."""
-    replaced, line, message = IMPURE[what]
+    replaced, line, message = IMPURE[rule]
     (tmp_path / "other.h").touch()
     header = Path(broken(START, START + line))
     if replaced:
@@ -151,8 +151,8 @@ def test_what_it_reaches_beyond_its_context_is_found(broken, tmp_path, line, com
     header = Path(broken(START, START + line))
     built = build.compile_header(header, tmp_path)
     setting = algorithms.resolve_parameters(built, "", {}, algorithms.SCALED_FOR_BPS)
-    failed = [each for each in nic_check.AlgorithmCheck(built, setting, tmp_path).checks(no_kernel=True) if not each.ok]
-    assert [each.name for each in failed] == ["golden traces"]
+    failed = [check for check in nic_check.AlgorithmCheck(built, setting, tmp_path).checks(no_kernel=True) if not check.ok]
+    assert [check.name for check in failed] == ["golden traces"]
     assert failed[0].measured.startswith(f"{header}:34:") and re.search(complaint, failed[0].measured)
 
 
@@ -197,9 +197,9 @@ def test_what_is_wrong_with_a_header_shows_before_anything_boots(registries, tmp
         spec.load(tmp_path / "aimd.toml", ["nic.parameters.threshold=3"])
     header = tmp_path / "aimd.h"
     header.write_text(header.read_text().replace("state[0] = 0;", "state[0] = 0"))
-    with pytest.raises(SpecError, match=r"aimd\.toml: controller\.name: .*aimd\.h:\d+.*error: expected") as caught:
+    with pytest.raises(SpecError, match=r"aimd\.toml: controller\.name: .*aimd\.h:\d+.*error: expected") as refusal:
         spec.load(tmp_path / "aimd.toml")
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.lab
@@ -217,10 +217,10 @@ def test_the_documentation_names_every_algorithm_and_the_presets_of_those_with_a
     """`dcgym nic show` tells the presets of all."""
     text = (ROOT / "docs" / "nic-algorithms.md").read_text()
     headings = " ".join(line for line in text.splitlines() if line.startswith("### "))
-    told = [name for name in algorithms.names() if controllers.find(name).label.partition(" (")[0] in headings]
-    assert {"dcqcn", "swift", "timely", "hpcc", "powertcp"} <= set(told)
+    headed_names = [name for name in algorithms.names() if controllers.find(name).label.partition(" (")[0] in headings]
+    assert {"dcqcn", "swift", "timely", "hpcc", "powertcp"} <= set(headed_names)
     for name in algorithms.names():
         assert f"`{name}`" in text, name
-        if name in told and (runner := PROGRAMS / f"ccrun-{name}").is_file():
+        if name in headed_names and (runner := PROGRAMS / f"ccrun-{name}").is_file():
             known = algorithm.describe(algorithms.header_of(name), runner, runner)
             assert all(f"`{preset.name}`" in text for preset in known.presets), name

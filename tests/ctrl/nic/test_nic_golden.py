@@ -40,7 +40,7 @@ def decided(algorithm, events, **parameters):
     """Returns an algorithm's decisions on some events of one flow."""
     values = golden.values_of(algorithm, "") | parameters
     first = replace(events[0], flags=events[0].flags | golden.NEW_FLOW)
-    return golden.decisions(golden.runner_argv(algorithm, values), [(each, FLOW) for each in (first, *events[1:])])
+    return golden.decisions(golden.runner_argv(algorithm, values), [(event, FLOW) for event in (first, *events[1:])])
 
 
 @pytest.mark.parametrize("name", REFERENCED)
@@ -61,9 +61,9 @@ def takes_long(case):
 def held_to_the_reference(held):
     assert held
     for case in held:
-        found, wrong_alphas = nic_golden.against_reference(case)
-        assert not found.broken and wrong_alphas == [], case.name
-        assert found.decisions > 1000
+        comparison, wrong_alphas = nic_golden.against_reference(case)
+        assert not comparison.broken and wrong_alphas == [], case.name
+        assert comparison.decisions > 1000
 
 
 def test_traces_reach_what_they_are_for():
@@ -89,8 +89,8 @@ def test_a_wrong_decision_is_found(cases):
 
 def test_a_wrong_alpha_is_found(cases):
     (case, *_) = cases("dcqcn")
-    made = [replace(each, state=(*each.state[:2], each.state[2] ^ 1 << 12, *each.state[3:])) for each in case.made]
-    assert len(nic_golden.against_reference(replace(case, made=made))[1]) == len(made)
+    wrong = [replace(row, state=(*row.state[:2], row.state[2] ^ 1 << 12, *row.state[3:])) for row in case.made]
+    assert len(nic_golden.against_reference(replace(case, made=wrong))[1]) == len(wrong)
 
 
 def test_alpha_of_ten_bits_ends_at_0_and_below_1():
@@ -109,23 +109,23 @@ def test_timely_s_raises_below_its_thresholds_count_if_asked(hai_below, steps):
     """With the rules of HPCC's simulator the sixth raise in a row is the first of five steps, wherever the round trip is."""
     trips = [1_000_000] + [10_000] * 7
     events = [event(RTT, 2_000_000 * number, sent_ns=2_000_000 * number - trip) for number, trip in enumerate(trips, 1)]
-    made = decided(loaded("timely"), events, reference_rtt=0, delta=1024, hai_after=6, hai_below=hai_below)
-    assert [after.rate - before.rate for before, after in pairwise(made)] == [step * 1024 for step in steps]
+    decisions = decided(loaded("timely"), events, reference_rtt=0, delta=1024, hai_after=6, hai_below=hai_below)
+    assert [after.rate - before.rate for before, after in pairwise(decisions)] == [step * 1024 for step in steps]
 
 
 def test_dcqcn_cuts_recovers_adds_and_adds_more():
     """The paper's stages, by the clock alone: five recoveries, one step of R_AI, then R_HAI."""
     period = 55_000
     ticks = [event(TX, 1 + number * period) for number in range(10)]
-    made = decided(loaded("dcqcn"), [event(CNP, 1), event(CNP, 1), *ticks[1:]], byte_counter=0)
+    decisions = decided(loaded("dcqcn"), [event(CNP, 1), event(CNP, 1), *ticks[1:]], byte_counter=0)
     line = 1 << 20
-    assert made[0].rate == line / 2
-    target = made[0].rate
-    assert made[1].rate == target / 2
-    assert [row.state[1] for row in made[2:7]] == [target] * 5
-    gaps = [target - row.rate for row in made[1:7]]
+    assert decisions[0].rate == line / 2
+    target = decisions[0].rate
+    assert decisions[1].rate == target / 2
+    assert [row.state[1] for row in decisions[2:7]] == [target] * 5
+    gaps = [target - row.rate for row in decisions[1:7]]
     assert gaps[1:] == pytest.approx([gap / 2 for gap in gaps[:-1]], abs=1)
-    steps = [after.state[1] - before.state[1] for before, after in pairwise(made[6:])]
+    steps = [after.state[1] - before.state[1] for before, after in pairwise(decisions[6:])]
     assert steps == [1049, 5243, 2 * 5243, 3 * 5243]
 
 
@@ -145,12 +145,12 @@ def test_swift_s_window_follows_its_target():
     algorithm = loaded("swift")
     calm = [event(RTT, 10**6 * number, sent_ns=10**6 * number - 20_000) for number in range(1, 4)]
     slow = [event(RTT, 10**7 + 10**6 * number, sent_ns=10**7 + 10**6 * number - 400_000) for number in range(20)]
-    made = decided(algorithm, calm + slow)
+    decisions = decided(algorithm, calm + slow)
     packets = 100_000 * 20_000 / 8000 / 1514  # one round trip at line rate
-    assert made[2].window_bytes == pytest.approx(packets * 1514, rel=1e-4)
-    assert made[3].window_bytes / made[2].window_bytes == pytest.approx(0.5, abs=1e-5)
-    assert all(row.probe for row in made)
-    assert made[-1].window_bytes == 1514 and made[-1].rate < 2**20 / 20
+    assert decisions[2].window_bytes == pytest.approx(packets * 1514, rel=1e-4)
+    assert decisions[3].window_bytes / decisions[2].window_bytes == pytest.approx(0.5, abs=1e-5)
+    assert all(row.probe for row in decisions)
+    assert decisions[-1].window_bytes == 1514 and decisions[-1].rate < 2**20 / 20
 
 
 def test_swift_on_pcc_has_a_rate_alone_which_probes_raise():
@@ -162,12 +162,12 @@ def test_swift_on_pcc_has_a_rate_alone_which_probes_raise():
     }
     probes = [event(RTT, 10**6 * number, sent_ns=10**6 * number - 30_000) for number in range(1, 5)]
     acks = [event(ACK, 4 * 10**6 + number, packets=16, bytes=16 * 1514) for number in range(5)]
-    made = decided(algorithm, probes + acks, **values)
+    decisions = decided(algorithm, probes + acks, **values)
     packets = 100_000 * 20_000 / 8000 / 1514
-    for number, row in enumerate(made[:4], 1):
+    for number, row in enumerate(decisions[:4], 1):
         assert row.rate / 2**20 == pytest.approx((packets + number) * 1514 / (FLOW.line_mbps * 30_000 / 8000), rel=1e-4)
-    assert {(row.rate, row.window_bytes) for row in made[3:]} == {(made[3].rate, 0)}
-    assert all(row.window_bytes == 0 and row.probe for row in made)
+    assert {(row.rate, row.window_bytes) for row in decisions[3:]} == {(decisions[3].rate, 0)}
+    assert all(row.window_bytes == 0 and row.probe for row in decisions)
     late = event(RTT, 10**7, sent_ns=10**7 - 400_000)
     assert decided(algorithm, [*probes, late], **values)[-1].state[0] == pytest.approx((packets + 4) / 2 * 2**20, rel=1e-4)
 
@@ -177,9 +177,9 @@ def test_a_held_swift_rate_follows_its_window_alone():
     algorithm = loaded("swift")
     values = golden.values_of(algorithm, "held") | {"rate_initial": 2**18}
     rtts_ns = (20_000, 40_000, 30_000)
-    made = decided(algorithm, [event(RTT, 10**6 * n, sent_ns=10**6 * n - rtt) for n, rtt in enumerate(rtts_ns, 1)], **values)
+    decisions = decided(algorithm, [event(RTT, 10**6 * n, sent_ns=10**6 * n - rtt) for n, rtt in enumerate(rtts_ns, 1)], **values)
     packets = 100_000 * 20_000 / 8000 / 1514
-    for number, row in enumerate(made, 1):
+    for number, row in enumerate(decisions, 1):
         assert row.rate / 2**20 == pytest.approx((packets / 4 + number) / packets, rel=1e-3) and row.window_bytes == 0
     many = [event(RTT, 10**6 * number, sent_ns=10**6 * number - 20_000) for number in range(1, 200)]
     slow = event(RTT, 10**9, sent_ns=10**9 - 400_000)
@@ -226,7 +226,7 @@ def test_timely_s_times_scale_with_the_flow_s_base_round_trip(name):
     for factor in (1, 10):
         flow = replace(FLOW, base_rtt_ns=20_000 * factor)
         events = [event(RTT, 10**7 * n, sent_ns=10**7 * n - rtt * factor) for n, rtt in enumerate(rtts, 1)]
-        steps = [(replace(each, flags=int(n == 0)), flow) for n, each in enumerate(events)]
+        steps = [(replace(rtt_event, flags=int(n == 0)), flow) for n, rtt_event in enumerate(events)]
         runs.append([row.rate for row in golden.decisions(golden.runner_argv(algorithm, values), steps)])
     assert runs[0] == pytest.approx(runs[1], abs=1)
     assert len(set(runs[0])) > 4
@@ -258,16 +258,16 @@ def test_three_seeds_in_every_machine(tmp_path, name):
     """Machine code of a lab's kernel, a lab's BPF and, where permitted, this machine's decide as userspace, bit for bit."""
     tmp_path.chmod(0o755)
     algorithm = loaded(name)
-    made = list(nic_golden.of(algorithm, 3, tmp_path))
+    traces = list(nic_golden.of(algorithm, 3, tmp_path))
     if name in REFERENCED:
-        held_to_the_reference(made)
-    assert list(nic_golden.differing(kernels.run_in_lab, made)) == []
+        held_to_the_reference(traces)
+    assert list(nic_golden.differing(kernels.run_in_lab, traces)) == []
     if algorithm.native:
-        assert list(nic_golden.differing(kernels.run_in_lab, made, native=True)) == []
+        assert list(nic_golden.differing(kernels.run_in_lab, traces, native=True)) == []
     if not kernels.reason_not_here():
-        assert list(nic_golden.differing(kernels.run_here, made)) == []
+        assert list(nic_golden.differing(kernels.run_here, traces)) == []
     if (reference := nic_kind.reference_of(name)) is not None:
-        count, most, wrong = nic_golden.kind_distances(made)
+        count, most, wrong = nic_golden.kind_distances(traces)
         assert count > 2000 and most < reference.output_bound and not wrong
 
 
@@ -302,17 +302,17 @@ BASE_NS, LINE_BPS = 20_000, 100 * GBPS
 
 def ack(number, *ports, now_ns=None, acked=None, sent=None):
     """Returns an ACK with records of ports: (rate in bit/s, time in ns, bytes sent, queue in bytes)."""
-    made = [RATES[PLACE[rate]].record(PLACE[rate], *rest) for rate, *rest in ports]
+    records = [RATES[PLACE[rate]].record(PLACE[rate], *rest) for rate, *rest in ports]
     acked = number if acked is None else acked
-    told = Telemetry(acked, acked if sent is None else sent, len(made), (*made, *[0] * (5 - len(made))))
-    return event(ACK, BASE_NS * number if now_ns is None else now_ns, telemetry=told)
+    telemetry = Telemetry(acked, acked if sent is None else sent, len(records), (*records, *[0] * (5 - len(records))))
+    return event(ACK, BASE_NS * number if now_ns is None else now_ns, telemetry=telemetry)
 
 
-def steady(count, share=1.0, queue=0, time_ns=0, sent=0, step_ns=BASE_NS, **told):
+def steady(count, share=1.0, queue=0, time_ns=0, sent=0, step_ns=BASE_NS, **rest):
     """Returns ACKs a base round trip apart, of a port of 100 Gbit/s that sends a share of its line and has a constant queue."""
     rate = int(LINE_BPS / 8e9 * step_ns * share)
     return [
-        ack(n, (LINE_BPS, time_ns + n * step_ns, sent + n * rate, queue), now_ns=n * step_ns, **told) for n in range(1, count + 1)
+        ack(n, (LINE_BPS, time_ns + n * step_ns, sent + n * rate, queue), now_ns=n * step_ns, **rest) for n in range(1, count + 1)
     ]
 
 
@@ -341,7 +341,7 @@ def test_hpcc_s_window_is_the_law_s():
 
 def test_hpcc_raises_max_stage_times_and_then_multiplies():
     idle = steady(8, 0.5)
-    rates = [row.rate / 2**20 for row in hpcc([*steady(2, 1.0, 500_000), *[ack_after(each, 2) for each in idle]], eta=996147)]
+    rates = [row.rate / 2**20 for row in hpcc([*steady(2, 1.0, 500_000), *[ack_after(step, 2) for step in idle]], eta=996147)]
     raises = [after - before for before, after in pairwise(rates[1:])]
     assert raises[:5] == pytest.approx([0.0005] * 5, abs=1e-5)
     assert raises[5] > 0.1
@@ -349,13 +349,13 @@ def test_hpcc_raises_max_stage_times_and_then_multiplies():
     assert always[-1] == 2**20
 
 
-def ack_after(each, number):
+def ack_after(ack, number):
     """Returns an ACK as if `number` base round trips had been before it."""
-    told, units = each.telemetry, RATES[PLACE[LINE_BPS]]
-    time_ns, sent = (each.now_ns + number * BASE_NS), (told.records[0] >> 17) % 2**20 * units.sent_bytes + number * 250_000
+    header, units = ack.telemetry, RATES[PLACE[LINE_BPS]]
+    time_ns, sent = (ack.now_ns + number * BASE_NS), (header.records[0] >> 17) % 2**20 * units.sent_bytes + number * 250_000
     record = units.record(PLACE[LINE_BPS], time_ns, sent, 0)
-    told = replace(told, acked_psn=told.acked_psn + number, sent_psn=told.sent_psn + number, records=(record, 0, 0, 0, 0))
-    return replace(each, now_ns=time_ns, first_ns=time_ns, telemetry=told)
+    header = replace(header, acked_psn=header.acked_psn + number, sent_psn=header.sent_psn + number, records=(record, 0, 0, 0, 0))
+    return replace(ack, now_ns=time_ns, first_ns=time_ns, telemetry=header)
 
 
 def test_hpcc_s_reference_window_changes_once_a_round_trip():
@@ -397,13 +397,13 @@ def test_powertcp_s_window_is_the_law_s():
     bdp = 250_000
     steps = [ack(1, (LINE_BPS, 0, 0, 0), now_ns=0), ack(2, (LINE_BPS, BASE_NS, bdp, bdp // 2), now_ns=BASE_NS)]
     power = 1.5 * 1.5
-    made = decided(loaded("powertcp"), steps)[-1]
-    assert made.rate / 2**20 == pytest.approx(0.9 * (1 / power + 0.01) + 0.1, abs=1e-3)
+    decision = decided(loaded("powertcp"), steps)[-1]
+    assert decision.rate / 2**20 == pytest.approx(0.9 * (1 / power + 0.01) + 0.1, abs=1e-3)
 
 
 def test_the_next_flow_of_a_queue_pair_goes_on_with_its_own_packet_numbers():
     """W_c changes again with the first ACK, however far the flow before had come."""
     before = steady(5, 1.0, 250_000, acked=10**6, sent=10**6 + 100)
     after = ack(6, (LINE_BPS, 6 * BASE_NS, 6 * 250_000, 0), acked=1, sent=20)
-    made = hpcc([*before, after])
-    assert made[-1].state[3] == 20 and made[-1].state[0] != made[-2].state[0]
+    decisions = hpcc([*before, after])
+    assert decisions[-1].state[3] == 20 and decisions[-1].state[0] != decisions[-2].state[0]

@@ -46,22 +46,22 @@ GOOD: dict[str, Any] = {
 
 def write(path: Path, **changes: Any) -> None:
     """Writes a NIC, a flow and settings, with changes."""
-    told = GOOD | changes
-    nic = {"name": "a", "netns": "-", "wire": "a-eth0", "ring": "nic0"} | told
-    flow = FLOW | told
-    settings = SETTINGS | {name: told[name] for name in ("ack_packets", "in_turn", "event_queue")}
+    fields = GOOD | changes
+    nic = {"name": "a", "netns": "-", "wire": "a-eth0", "ring": "nic0"} | fields
+    flow = FLOW | fields
+    settings = SETTINGS | {name: fields[name] for name in ("ack_packets", "in_turn", "event_queue")}
     tables = inputs.NIC.table([nic]), inputs.NIC_FLOW.table([flow]), inputs.settings_table(settings, [])
     record_file.write(path, *tables)
 
 
 def refused(*options: str) -> str:
-    done = subprocess.run([BIN / "nicd", "--object=none", *options], capture_output=True, text=True, timeout=10)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    return done.stderr
+    process = subprocess.run([BIN / "nicd", "--object=none", *options], capture_output=True, text=True, timeout=10)
+    assert (process.returncode, process.stdout, len(process.stderr.splitlines())) == (2, "", 1)
+    return process.stderr
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"line_bps": 99999}, "NIC 0, line_bps: 99999 is not from 100000 to 10000000000000"),
         ({"tail": "sixteencharacter"}, "NIC 0, tail: no end within its 16 bytes; give at most 15 characters"),
@@ -76,9 +76,9 @@ def refused(*options: str) -> str:
         ({"in_turn": 1, "event_queue": 257}, "NIC settings 0, event_queue: 257 is not from 0 to 256"),
     ],
 )
-def test_what_is_wrong_in_its_file_is_said_in_one_line(tmp_path, changes, says):
+def test_what_is_wrong_in_its_file_is_said_in_one_line(tmp_path, changes, message):
     write(tmp_path / "nics", **changes)
-    assert refused(f"--nics={tmp_path / 'nics'}") == f"nicd: --nics: '{tmp_path / 'nics'}': {says}\n"
+    assert refused(f"--nics={tmp_path / 'nics'}") == f"nicd: --nics: '{tmp_path / 'nics'}': {message}\n"
 
 
 def test_a_table_that_is_missing_is_an_error(tmp_path):
@@ -145,9 +145,9 @@ out["qdiscs"] = subprocess.run(["tc", "-n", "h1", "qdisc"], capture_output=True,
 def test_who_finds_programs_of_another_nic_is_told_what_to_type(in_nics):
     """The other NIC runs on undisturbed; if it and its guard were killed, the named command removes what is left."""
     out = in_nics(LEFT, hosts=2)
-    status, said = out["while it runs"]
-    assert status == 1 and said.startswith("nicd: NIC 'h1-eth0': attach nic_depart: nic0 has a filter of priority 1 already; if ")
-    assert said.endswith("tc qdisc del dev nic0 clsact") and "\n" not in said
+    status, line = out["while it runs"]
+    assert status == 1 and line.startswith("nicd: NIC 'h1-eth0': attach nic_depart: nic0 has a filter of priority 1 already; if ")
+    assert line.endswith("tc qdisc del dev nic0 clsact") and "\n" not in line
     assert [words.split()[-2] for words in out["typed"]] == ["nic0", "nic1", "h1-eth0", "nic0", "nic1", "h2-eth0"]
     assert "clsact" not in out["qdiscs"]
 
@@ -192,13 +192,13 @@ def test_a_program_that_the_verifier_refuses_shows_its_message_and_the_budget(in
 
 
 def test_help_names_each_option():
-    said = subprocess.run([BIN / "nicd", "--help"], capture_output=True, text=True, check=True).stdout
-    assert all(f"--{name} FILE" in said for name in ("object", "nics", "table", "trace"))
+    help_text = subprocess.run([BIN / "nicd", "--help"], capture_output=True, text=True, check=True).stdout
+    assert all(f"--{name} FILE" in help_text for name in ("object", "nics", "table", "trace"))
 
 
 @pytest.mark.parametrize("more", [["--t0=1"], ["--step=100000"], ["--t0=1", "--step=100000", "--trace=x"]])
 def test_barriers_have_a_beginning_and_a_distance_and_no_file(tmp_path, more):
     options = ["--object=x", "--nics=x"]
-    done = subprocess.run([BIN / "nicd", *options, "--channel=/dev/lab", *more], capture_output=True, text=True, timeout=10)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "nicd: --channel: give --t0 and --step with it, and no --trace\n"
+    process = subprocess.run([BIN / "nicd", *options, "--channel=/dev/lab", *more], capture_output=True, text=True, timeout=10)
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr == "nicd: --channel: give --t0 and --step with it, and no --trace\n"

@@ -49,17 +49,17 @@ def test_one_policy_for_all_hosts_is_trained_and_goes_on(tmp_path: Path) -> None
 def _return_of(policy: AgentPolicy, seed: int) -> float:
     """Returns the return of an episode of the toy: the sum over steps of the reward, which is the same for each host."""
     env = toy_hosts.ToyHosts()
-    seen, _ = env.reset(seed=seed)
+    observations, _ = env.reset(seed=seed)
     total, over = 0.0, False
     while not over:
-        seen, rewards, _, ends, _ = env.step({name: policy.act(own) for name, own in seen.items()})
+        observations, rewards, _, ends, _ = env.step({name: policy.act(values) for name, values in observations.items()})
         total, over = total + rewards["h1"], ends[ALL]
     return total
 
 
 def test_policies_of_their_own_are_no_file(tmp_path: Path) -> None:
-    kept = run(order(tmp_path, options=HOSTS | {"policies": "own", "steps": 256}))
-    assert kept.name == "iteration-000001" and not (tmp_path / "a" / "policy.npz").exists()
+    checkpoint = run(order(tmp_path, options=HOSTS | {"policies": "own", "steps": 256}))
+    assert checkpoint.name == "iteration-000001" and not (tmp_path / "a" / "policy.npz").exists()
     with (tmp_path / "a" / "progress.csv").open() as file:
         assert {"learner_h1_vf_loss", "learner_h2_vf_loss"} <= set(next(csv.reader(file)))
 
@@ -101,8 +101,8 @@ class Frail:
     dies = ""
 
     def __init__(self, **config: Any) -> None:
-        made = toy_hosts.ToyHosts()
-        self.observation_spaces, self.action_spaces = made.observation_spaces, made.action_spaces
+        env = toy_hosts.ToyHosts()
+        self.observation_spaces, self.action_spaces = env.observation_spaces, env.action_spaces
         self.acted: list[dict[str, Any]] = []
         self.begun: list[int | None] = []
         self.seed = 7
@@ -119,8 +119,8 @@ class Frail:
         if self.dies == when:
             Frail.dies = ""
             raise LabError("lab 3 died\nits last words")
-        seen = {name: np.zeros(3, np.float32) for name in self.names}
-        return hosts.StepResults(seen, dict.fromkeys(self.names, 1.0), False, False, {name: {} for name in self.names})
+        observations = {name: np.zeros(3, np.float32) for name in self.names}
+        return hosts.StepResults(observations, dict.fromkeys(self.names, 1.0), False, False, {name: {} for name in self.names})
 
 
 @pytest.fixture
@@ -133,9 +133,9 @@ def test_a_lab_that_dies_ends_its_episode_and_is_replaced(frail: type[Frail]) ->
     env = DataCenterMultiAgentEnv({"spec": {}})
     env.reset(seed=1)
     frail.dies = "step"
-    seen, rewards, terminated, truncated, infos = env.step({"h1": 0, "h2": 0})
+    observations, rewards, terminated, truncated, infos = env.step({"h1": 0, "h2": 0})
     assert truncated == {"h1": True, "h2": True, ALL: True} and not any(terminated.values())
-    assert set(seen) == {"h1", "h2"} and rewards == {"h1": 0.0, "h2": 0.0}
+    assert set(observations) == {"h1", "h2"} and rewards == {"h1": 0.0, "h2": 0.0}
     assert infos["h2"]["network"] == {"lab_died": "lab 3 died"}
     frail.dies = "reset"
     env.reset()
@@ -160,7 +160,7 @@ def test_levels_of_each_host(frail: type[Frail]) -> None:
     env = DataCenterMultiAgentEnv({"spec": {}, "levels": 5})
     env.reset()
     env.step({"h1": np.int64(0), "h2": np.array([3])})
-    assert {name: each.tolist() for name, each in env.lab.acted[0].items()} == {"h1": [0.0], "h2": [0.75]}
+    assert {name: action.tolist() for name, action in env.lab.acted[0].items()} == {"h1": [0.0], "h2": [0.75]}
 
 
 @pytest.mark.lab
@@ -175,9 +175,9 @@ def test_in_labs(tmp_path: Path) -> None:
     example = Path(__file__).resolve().parents[3] / "examples" / "gym.toml"
     spec = load(example, ["time.duration=200ms"])
     (tmp_path / "train.toml").write_text(CONFIG)
-    told = {"steps": 256, "labs": 2, "agents": "hosts"}
-    made = train.TrainingRequest(external(spec), "PPO", tmp_path / "a", tmp_path / "train.toml", told, {}, False, None)
-    policy = train.run(made, Quiet(), environment.register)
+    options = {"steps": 256, "labs": 2, "agents": "hosts"}
+    request = train.TrainingRequest(external(spec), "PPO", tmp_path / "a", tmp_path / "train.toml", options, {}, False, None)
+    policy = train.run(request, Quiet(), environment.register)
     last = rows(tmp_path / "a" / "evaluation.csv")[-1]
     assert float(last["return"]) == pytest.approx(evaluate(spec, policy, [int(last["seed"])])[0]["return"], rel=1e-5)
     assert json.loads((tmp_path / "a" / "train.json").read_text())["settings"]["see"] == "path"

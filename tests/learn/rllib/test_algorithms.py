@@ -29,12 +29,12 @@ def returns(config: Any, steps: int) -> list[float]:
     """Returns the mean return of the episodes of each iteration."""
     algorithm = config.build_algo()
     try:
-        found, done = [], 0
-        while done < steps:
+        means, sampled_steps = [], 0
+        while sampled_steps < steps:
             sampled = algorithm.train()["env_runners"]
-            done = sampled["num_env_steps_sampled_lifetime"]
-            found.append(float(sampled["episode_return_mean"]))
-        return found
+            sampled_steps = sampled["num_env_steps_sampled_lifetime"]
+            means.append(float(sampled["episode_return_mean"]))
+        return means
     finally:
         algorithm.stop()
 
@@ -47,15 +47,15 @@ def actor_critic(name: str) -> Any:
 
 
 def test_reinforce_learns() -> None:
-    found = returns(build("REINFORCE", lr=3e-3, train_batch_size_per_learner=512), 6000)
-    assert np.mean(found[:2]) < 0 < 5 < np.mean(found[-3:])
+    means = returns(build("REINFORCE", lr=3e-3, train_batch_size_per_learner=512), 6000)
+    assert np.mean(means[:2]) < 0 < 5 < np.mean(means[-3:])
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["DDPG", "TD3"])
 def test_a_deterministic_actor_learns(name: str) -> None:
-    found = returns(actor_critic(name), 4000)
-    assert found[0] < 5 < 10 < found[-1]
+    means = returns(actor_critic(name), 4000)
+    assert means[0] < 5 < 10 < means[-1]
 
 
 def test_as_many_updates_as_were_told() -> None:
@@ -76,8 +76,8 @@ def test_as_many_updates_as_were_told() -> None:
 @pytest.mark.long
 def test_prioritized_replay() -> None:
     replay = {"type": "PrioritizedEpisodeReplayBuffer", "capacity": 10_000, "alpha": 0.6, "beta": 0.4}
-    found = returns(actor_critic("DDPG").training(replay_buffer_config=replay, n_step=3), 1000)
-    assert all(np.isfinite(found))
+    means = returns(actor_critic("DDPG").training(replay_buffer_config=replay, n_step=3), 1000)
+    assert all(np.isfinite(means))
 
 
 @pytest.mark.long

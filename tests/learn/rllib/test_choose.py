@@ -96,10 +96,10 @@ def test_a_module_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_one_line(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(FILE)
-    with pytest.raises(TestbedError) as caught:
+    with pytest.raises(TestbedError) as refusal:
         config_name(text.replace("FILE", str(tmp_path / "mine.py")))
-    assert words in str(caught.value) and "\n" not in str(caught.value)
-    assert caught.value.exit_code == 2
+    assert words in str(refusal.value) and "\n" not in str(refusal.value)
+    assert refusal.value.exit_code == 2
 
 
 def test_a_built_in_algorithm_is_not_looked_for_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,10 +31,10 @@ ROOM = Path("/tmp")
 class Cluster:
     """`ray start --head` of a user with a home of his own, and what that user runs."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        own = {"HOME": str(place), "DCGYM_CACHE": str(cache.cache_dir()), "RAY_USAGE_STATS_ENABLED": "0"}
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | own
+    def __init__(self, folder: Path) -> None:
+        self.place = folder
+        variables = {"HOME": str(folder), "DCGYM_CACHE": str(cache.cache_dir()), "RAY_USAGE_STATS_ENABLED": "0"}
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | variables
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -62,13 +62,13 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    place = ROOM / f"dcgym-test-{os.getpid()}"
-    place.mkdir(mode=0o700)
+    folder = ROOM / f"dcgym-test-{os.getpid()}"
+    folder.mkdir(mode=0o700)
     try:
-        yield Cluster(place)
+        yield Cluster(folder)
     finally:
-        reaper._kill_holders(place, os.getpid())
-        subprocess.run(["rm", "-rf", place], check=True)
+        reaper._kill_holders(folder, os.getpid())
+        subprocess.run(["rm", "-rf", folder], check=True)
 
 
 @pytest.mark.parametrize("token", [False, True])
@@ -76,9 +76,9 @@ def test_trainings_and_sweeps_join_it(tmp_path: Path, cluster: Cluster, token: b
     runners = 1
     if token:
         cluster.ray("get-auth-token", "--generate")
-        told = dict(re.findall(r"^export (\w+)=(\w+)", (ROOT / "docs" / "training.md").read_text(), re.MULTILINE))
-        cluster.start(LABS, **told)
-        cluster.join(LABS, **told)
+        variables = dict(re.findall(r"^export (\w+)=(\w+)", (ROOT / "docs" / "training.md").read_text(), re.MULTILINE))
+        cluster.start(LABS, **variables)
+        cluster.join(LABS, **variables)
         runners = 2  # one on each node
     else:
         cluster.start(2 * LABS)
@@ -106,6 +106,6 @@ def test_trainings_and_sweeps_join_it(tmp_path: Path, cluster: Cluster, token: b
 def test_nobody_there_is_one_line(tmp_path: Path, cluster: Cluster) -> None:
     (tmp_path / "spec.toml").write_text(SPEC)
     for words in (("train", "--runners", "1"), ("sweep", "--seeds", "1..2")):
-        done = cluster.dcgym(words[0], str(tmp_path / "spec.toml"), *words[1:], "--out", str(tmp_path / words[0]))
-        assert done.returncode == 2 and done.stderr.count("\n") == 1
-        assert f"--address {cluster.address}: no Ray cluster answers" in done.stderr and "ray start --head" in done.stderr
+        process = cluster.dcgym(words[0], str(tmp_path / "spec.toml"), *words[1:], "--out", str(tmp_path / words[0]))
+        assert process.returncode == 2 and process.stderr.count("\n") == 1
+        assert f"--address {cluster.address}: no Ray cluster answers" in process.stderr and "ray start --head" in process.stderr

@@ -42,7 +42,7 @@ def seeds(seed: int, iteration: int, worker: int, labs: int = 8) -> list[int]:
 
 def test_no_two_labs_have_the_same_episodes() -> None:
     places = product((1, 2, 3, HELD_OUT - 2, HELD_OUT - 1), (0, 1, 7), (0, 1, 2, 8))
-    drawn = [each for place in places for each in seeds(*place)]
+    drawn = [seed for stream in places for seed in seeds(*stream)]
     assert len(set(drawn)) == len(drawn) == 5 * 3 * 4 * 8
     assert min(drawn) > 2 * HELD_OUT and max(drawn) < 2**63
     assert seeds(1, 0, 1) == seeds(1, 0, 1)
@@ -55,7 +55,7 @@ def test_the_same_seed_again_goes_on() -> None:
     env = TrainingSeeds(recorder, (1, 0))
     for seed in (5, 5, None, 6):
         env.reset(seed=seed)
-    assert [given is None for given in recorder.given] == [False, True, True, False]
+    assert [passed_seed is None for passed_seed in recorder.given] == [False, True, True, False]
 
 
 @pytest.mark.usefixtures("ray")
@@ -70,7 +70,7 @@ def test_rounds_of_whole_episodes_are_new_ones(algorithm: str) -> None:
         rounds = [built.env_runner.sample(num_episodes=2) for _ in range(3)]
     finally:
         built.stop()
-    begun = {tuple(np.asarray(each.get_observations(0)).tolist()) for episodes in rounds for each in episodes}
+    begun = {tuple(np.asarray(episode.get_observations(0)).tolist()) for episodes in rounds for episode in episodes}
     assert len(begun) == 6
 
 
@@ -79,10 +79,10 @@ def test_a_policy_file_says_what_its_actions_and_steps_meant() -> None:
     from dc_gym.learn.rllib import environment
     from dc_gym.learn.session import external
 
-    made = load(EXAMPLE, ["agent.floor=20kbit/s", "agent.latency=2ms"])
-    told = environment.register(external(made), TrainingSettings()).settings
-    wanted = {"floor": "20kbit/s", "latency": "2ms", "interval": "1ms", "tbf": "exact", "control": "direct", "hosts": "all"}
-    assert told.items() >= (wanted | {"observe": "default", "history": 1, "action": "log"}).items()
+    loaded = load(EXAMPLE, ["agent.floor=20kbit/s", "agent.latency=2ms"])
+    settings = environment.register(external(loaded), TrainingSettings()).settings
+    expected = {"floor": "20kbit/s", "latency": "2ms", "interval": "1ms", "tbf": "exact", "control": "direct", "hosts": "all"}
+    assert settings.items() >= (expected | {"observe": "default", "history": 1, "action": "log"}).items()
 
 
 def test_files_of_a_spec_travel_with_it_and_go_with_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

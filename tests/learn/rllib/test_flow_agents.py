@@ -41,9 +41,9 @@ def configured(name: str, case: FlowsConfig = CASE, **training: Any) -> Any:
     from dc_gym.learn.rllib.settings import Configuration, TrainingSettings
     from dc_gym.methods.rlcc.offline import flow_task
 
-    told = TrainingSettings(labs=2, steps=10_000)
-    task = flow_task.register(case, told)
-    return train.configure(resolve(name), Configuration(told, {"training": training}), task)
+    settings = TrainingSettings(labs=2, steps=10_000)
+    task = flow_task.register(case, settings)
+    return train.configure(resolve(name), Configuration(settings, {"training": training}), task)
 
 
 def test_rllibs_environment_has_an_agent_when_it_decides_or_ends() -> None:
@@ -51,15 +51,15 @@ def test_rllibs_environment_has_an_agent_when_it_decides_or_ends() -> None:
 
     case = FlowsConfig(round_trips=60, model=MODEL)
     env, flows = FlowsMultiAgentEnv({"round_trips": 60, "model": MODEL}), Flows(case)
-    seen, _ = env.reset(seed=9)
+    observations, _ = env.reset(seed=9)
     turn = flows.begin(9)
     known = set(turn.decides)
     while not turn.over:
-        assert all((seen[name] == turn.observations[name]).all() for name in turn.decides)
-        seen, paid, ended, cut, infos = env.step({name: [0.97] for name in turn.decides})
+        assert all((observations[name] == turn.observations[name]).all() for name in turn.decides)
+        observations, paid, ended, cut, infos = env.step({name: [0.97] for name in turn.decides})
         turn = flows.step({name: [0.97] for name in turn.decides})
         known |= set(turn.decides)
-        assert seen.keys() == paid.keys() == {*turn.decides, *(name for name in turn.ended if name in known)}
+        assert observations.keys() == paid.keys() == {*turn.decides, *(name for name in turn.ended if name in known)}
         assert {name for name in {**ended, **cut} if name != ALL} == {name for name in turn.ended if name in known}
     assert cut[ALL] and not ended[ALL] and next(iter(infos.values()))["network"]["episode_totals"] == turn.totals
 
@@ -73,19 +73,19 @@ def test_pieces_of_a_flows_episode_fit_together() -> None:
     for _ in range(3):
         sampled = runner.sample(num_timesteps=300)
         assert sum(map(len, sampled)) == runner.get_metrics()["num_env_steps_sampled"].peek()
-        for each in sampled:
-            pieces.setdefault(each.id_, []).append(each)
-    assert max(map(len, pieces.values())) > 1 and any(own[-1].is_truncated for own in pieces.values())
-    for own in pieces.values():
-        assert [each.is_done for each in own[:-1]] == [False] * (len(own) - 1)
-        for each, after in itertools.pairwise(own):
-            assert (each.get_observations(-1) == after.get_observations(0)).all()
-            assert after.t_started == each.t_started + len(each)
-        for each in own:
-            seen, acted = each.get_observations(), each.get_actions()
-            assert seen[1:, 2] == pytest.approx(to_factors(acted[:, 0]), abs=1e-6)
-            assert each.get_rewards() == pytest.approx(CASE.rewards(seen[1:, 3]), rel=1e-5)
-            assert len(each.get_extra_model_outputs("action_logp")) == len(each)
+        for piece in sampled:
+            pieces.setdefault(piece.id_, []).append(piece)
+    assert max(map(len, pieces.values())) > 1 and any(flow_pieces[-1].is_truncated for flow_pieces in pieces.values())
+    for flow_pieces in pieces.values():
+        assert [piece.is_done for piece in flow_pieces[:-1]] == [False] * (len(flow_pieces) - 1)
+        for piece, after in itertools.pairwise(flow_pieces):
+            assert (piece.get_observations(-1) == after.get_observations(0)).all()
+            assert after.t_started == piece.t_started + len(piece)
+        for piece in flow_pieces:
+            inputs, acted = piece.get_observations(), piece.get_actions()
+            assert inputs[1:, 2] == pytest.approx(to_factors(acted[:, 0]), abs=1e-6)
+            assert piece.get_rewards() == pytest.approx(CASE.rewards(inputs[1:, 3]), rel=1e-5)
+            assert len(piece.get_extra_model_outputs("action_logp")) == len(piece)
 
 
 def order(tmp_path: Path, name: str, algorithm: str, steps: int, config: str = "", **changes: Any) -> train.TrainingRequest:
@@ -119,8 +119,8 @@ def test_standard_algorithms_run_and_their_policies_are_files(tmp_path: Path, na
     reporting = "[reporting]\nmin_sample_timesteps_per_iteration = 400\n"
     target = run(order(tmp_path, "a", name, 1_000, f"[training]\n{training}\n{reporting}"))
     file = AgentPolicy.read(target)
-    told = json.loads((tmp_path / "a" / "train.json").read_text())
-    assert (told["algorithm"], told["spec"]["ground"], told["spec"]["flows"]) == (name, "fluid", [2, 4, 8])
+    record = json.loads((tmp_path / "a" / "train.json").read_text())
+    assert (record["algorithm"], record["spec"]["ground"], record["spec"]["flows"]) == (name, "fluid", [2, 4, 8])
     assert file.observation == ("a_old", "e_old", "a_new", "e_new") and file.act([1, 0, 1, 0]).shape == (1,)
     assert len(outcomes(tmp_path / "a")) == 10
 
@@ -153,7 +153,7 @@ def test_noise_is_a_flows_own_and_begins_anew_with_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--agents", "flows", "--algo", "DQN"], "does not train flows; one of: PPO"),
         (["--agents", "flows", "--set", "seed=2"], "--agents flows has none"),
@@ -162,9 +162,9 @@ def test_noise_is_a_flows_own_and_begins_anew_with_it() -> None:
     ],
 )
 def test_what_is_refused(
-    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(Path(__file__).resolve().parents[3])
     assert main(["train", *words, "--out", str(tmp_path / "a"), "--quiet"]) == 2
     error = capsys.readouterr().err
-    assert said in error and len(error.splitlines()) == 1
+    assert message in error and len(error.splitlines()) == 1

@@ -58,17 +58,17 @@ def words(tmp_path: Path, out: str, steps: int) -> list[str]:
 
 def test_one_seed_is_one_training_and_its_policy_runs(tmp_path: Path) -> None:
     for out in ("a", "b"):
-        done = subprocess.run(words(tmp_path, out, 1000), capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.strip() == str(tmp_path / out / "policy.npz")
+        process = subprocess.run(words(tmp_path, out, 1000), capture_output=True, text=True)
+        assert (process.returncode, process.stderr) == (0, "")
+        assert process.stdout.strip() == str(tmp_path / out / "policy.npz")
     first, second = ((tmp_path / out / "policy.npz").read_bytes() for out in ("a", "b"))
     assert first == second
     assert not any((tmp_path / "a").glob("dcgym-*"))
     run = ["run", str(tmp_path / "spec.toml"), "--set", f"controller={tmp_path / 'a' / 'policy.npz'}", "--quiet", "--no-plot"]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "dc_gym.cli.main", *run, "--out", str(tmp_path / "run")], capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     exported = subprocess.run(
         [sys.executable, "-m", "dc_gym.cli.main", "export", str(tmp_path / "a"), "--out", str(tmp_path / "again.npz")],
         capture_output=True,
@@ -81,24 +81,24 @@ def test_one_seed_is_one_training_and_its_policy_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_training_says_how_to_go_on_and_does(tmp_path: Path, number: signal.Signals, code: int) -> None:
     """Every process of the terminal gets Ctrl-C, the labs included; the command that is named ends the training."""
-    argv = [each for each in words(tmp_path, "a", 4000) if each != "--quiet"]
+    argv = [word for word in words(tmp_path, "a", 4000) if word != "--quiet"]
     (tmp_path / "train.toml").write_text(CONFIG.replace("checkpoint_every = 1", "checkpoint_every = 1000"))
     training = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True)
     progress = tmp_path / "a" / "progress.csv"
     wait_for(lambda: progress.exists() and len(progress.read_text().splitlines()) > 2, 2 * DEADLINE_S)
     assert labs_of(tmp_path / "a") == LABS
     os.killpg(training.pid, number) if number == signal.SIGINT else training.send_signal(number)
-    _, said = training.communicate(timeout=DEADLINE_S)
-    assert training.returncode == code, said
+    _, stderr = training.communicate(timeout=DEADLINE_S)
+    assert training.returncode == code, stderr
     wait_for(lambda: not mentioned(tmp_path), DEADLINE_S)
-    (kept,) = (tmp_path / "a" / "checkpoints").iterdir()
-    line = next(each for each in said.splitlines() if f"is kept in {kept}; go on with: dcgym train " in each)
+    (checkpoint,) = (tmp_path / "a" / "checkpoints").iterdir()
+    line = next(message for message in stderr.splitlines() if f"is kept in {checkpoint}; go on with: dcgym train " in message)
     before = progress.read_text().splitlines()[1:]
     again = shlex.split(line.split("go on with: dcgym ")[1])
-    done = subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *again], capture_output=True, text=True)
-    assert done.returncode == 0 and f"from {kept}" in done.stderr, done.stderr
+    process = subprocess.run([sys.executable, "-m", "dc_gym.cli.main", *again], capture_output=True, text=True)
+    assert process.returncode == 0 and f"from {checkpoint}" in process.stderr, process.stderr
     after = progress.read_text().splitlines()[1:]
-    iteration = int(kept.name.removeprefix("iteration-"))
+    iteration = int(checkpoint.name.removeprefix("iteration-"))
     assert iteration >= 2 and after[:iteration] == before[:iteration]
     assert [row.split(",")[1] for row in after] == ["1000", "2000", "3000", "4000"]
 
@@ -117,20 +117,20 @@ def test_nothing_is_left_of_one_that_is_killed(tmp_path: Path) -> None:
 
 def labs_of(out: Path) -> list[str]:
     """Returns the labs under the names that `dcgym watch` gives them."""
-    return [place.name for place in places.find(out)]
+    return [lab.name for lab in places.find(out)]
 
 
 def mentioned(folder: Path) -> list[str]:
     """Returns the command lines of processes that name the folder: those of labs and their janitors."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
+    commands = []
+    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            text = place.read_bytes().decode(errors="replace")
+            text = cmdline.read_bytes().decode(errors="replace")
         except OSError:
             continue  # it has ended
         if str(folder) in text:
-            found.append(text)
-    return found
+            commands.append(text)
+    return commands
 
 
 def wait_for(condition, deadline_s: float) -> None:

@@ -26,9 +26,9 @@ def train(name: str, folder: Path, *words: str) -> list[str]:
     package, short = SHORT[name]
     pytest.importorskip(package)
     argv = [sys.executable, str(EXAMPLES / f"{name}.py"), *short, *LAB, "--save", str(folder / "policy.npz"), *words]
-    done = subprocess.run(argv, capture_output=True, text=True, cwd=folder, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    process = subprocess.run(argv, capture_output=True, text=True, cwd=folder, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 def acts(folder: Path) -> None:
@@ -40,8 +40,8 @@ def acts(folder: Path) -> None:
 @pytest.mark.lab
 @pytest.mark.parametrize(("algorithm", "output"), [("PPO", "clip"), ("SAC", "tanh")])
 def test_stable_baselines3(algorithm: str, output: str, tmp_path: Path) -> None:
-    told = train("sb3", tmp_path, "--algo", algorithm)
-    assert told[-2].startswith(f"{algorithm}, 128 steps, return ") and "over 1 episodes" in told[-2]
+    lines = train("sb3", tmp_path, "--algo", algorithm)
+    assert lines[-2].startswith(f"{algorithm}, 128 steps, return ") and "over 1 episodes" in lines[-2]
     policy = AgentPolicy.read(tmp_path / "policy.npz")
     assert len(policy.weights) == 3 and policy.output == output and policy.provenance["algorithm"] == algorithm
     acts(tmp_path)
@@ -67,8 +67,8 @@ def test_stable_baselines3_takes_an_id() -> None:
 
 @pytest.mark.lab
 def test_torchrl(tmp_path: Path) -> None:
-    told = train("torchrl_ppo", tmp_path)
-    assert told[-3].startswith("100 steps, return ") and told[-2].startswith("200 steps, return ")
+    lines = train("torchrl_ppo", tmp_path)
+    assert lines[-3].startswith("100 steps, return ") and lines[-2].startswith("200 steps, return ")
     assert AgentPolicy.read(tmp_path / "policy.npz").output == "tanh"
     acts(tmp_path)
 
@@ -95,6 +95,6 @@ def test_the_file_acts_as_the_net() -> None:
         model = policy_class("MlpPolicy", env, policy_kwargs=kwargs, seed=1, device="cpu")
         layers = [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in example.layers_of(model)]
         written = policy_of(env, layers, activation=activation, output=output)
-        for seen in np.random.default_rng(1).uniform(0, 1, (16, env.observation_space.shape[0])).astype(np.float32):
-            np.testing.assert_allclose(written.act(seen), model.predict(seen, deterministic=True)[0], atol=1e-5)
+        for observation in np.random.default_rng(1).uniform(0, 1, (16, env.observation_space.shape[0])).astype(np.float32):
+            np.testing.assert_allclose(written.act(observation), model.predict(observation, deterministic=True)[0], atol=1e-5)
     env.close()

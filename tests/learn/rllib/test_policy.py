@@ -49,7 +49,7 @@ def test_numpy_acts_as_rllib(name: str, tmp_path: Path) -> None:
         algorithm.stop()
     observations = np.asarray(episode.get_observations())
     read = AgentPolicy.read(tmp_path / "policy.npz")
-    acted = np.stack([read.act(each) for each in observations[:-1]])
+    acted = np.stack([read.act(observation) for observation in observations[:-1]])
     np.testing.assert_allclose(acted, observations[1:, 2:], atol=1e-5)
     assert acted.std() > 0.005
     assert read.observation[0] == "queue" and read.settings["action"] == "linear"

@@ -42,7 +42,7 @@ def test_advantages_are_those_of_each_episode(ppo: Any) -> None:
 def test_one_seed_is_one_training(tmp_path: Path) -> None:
     import torch
 
-    told, saved = [], []
+    outputs, saved = [], []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         argv = [
             sys.executable,
@@ -55,15 +55,15 @@ def test_one_seed_is_one_training(tmp_path: Path) -> None:
             "--save",
             str(tmp_path / name),
         ]
-        done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        told.append(done.stdout.splitlines())
+        process = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path)
+        assert process.returncode == 0, process.stderr
+        outputs.append(process.stdout.splitlines())
         saved.append(torch.load(tmp_path / name))
-    assert len(told[0]) == 4 and re.fullmatch(
-        r"update 4 of 4, 512 steps, return -?[0-9.]+, [0-9]+ steps/s, [0-9]+ in sampling", told[0][-1]
+    assert len(outputs[0]) == 4 and re.fullmatch(
+        r"update 4 of 4, 512 steps, return -?[0-9.]+, [0-9]+ steps/s, [0-9]+ in sampling", outputs[0][-1]
     )
-    assert told[0][0].startswith("update 1 of 4, 128 steps, return ")  # 30 steps are an episode
-    first, second, other = ([line.split(" steps/s")[0].rsplit(", ", 1)[0] for line in lines] for lines in told)
+    assert outputs[0][0].startswith("update 1 of 4, 128 steps, return ")  # 30 steps are an episode
+    first, second, other = ([line.split(" steps/s")[0].rsplit(", ", 1)[0] for line in lines] for lines in outputs)
     assert first == second != other
     assert all(torch.equal(saved[0][key], saved[1][key]) for key in saved[0])
     assert not all(torch.equal(saved[0][key], saved[2][key]) for key in saved[0])

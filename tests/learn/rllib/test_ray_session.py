@@ -30,10 +30,10 @@ def test_ray_that_does_not_start_is_one_line(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(ray, "init", busy)
     monkeypatch.setattr(ray, "shutdown", lambda: None)  # of the session that other tests have
-    with pytest.raises(MachineError) as told, ray_session.session(None, 1, 1):
+    with pytest.raises(MachineError) as refusal, ray_session.session(None, 1, 1):
         pass
-    said = "Ray does not start here (The current node timed out during startup.); wait until this machine is less busy"
-    assert str(told.value) == said
+    message = "Ray does not start here (The current node timed out during startup.); wait until this machine is less busy"
+    assert str(refusal.value) == message
     assert not list(tmp_path.iterdir())
 
 
@@ -76,8 +76,8 @@ def test_a_stranger_cannot_use_a_trainings_ray(tmp_path: Path) -> None:
     """Ray listens on the machine's address. A session asks for a token that its user's environment alone has."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | {"HOME": str(tmp_path)}
     argv = [sys.executable, "-c", OWNER, STRANGER]
-    said = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout
-    assert said.startswith("1 ") and "Failed to connect to Ray cluster" in said and "ran as the user" not in said
+    stdout = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout
+    assert stdout.startswith("1 ") and "Failed to connect to Ray cluster" in stdout and "ran as the user" not in stdout
 
 
 def test_the_token_of_the_user_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def folder_of(ray: Any) -> Path:
 def test_a_folder_around_rays_sockets_is_the_users_alone(ray: Any) -> None:
     """Ray gives its own folders mode 0777. Who may rename its sockets makes a training wait for ever."""
     stats = [folder.stat() for folder in folder_of(ray).parents]
-    assert any(each.st_uid == os.geteuid() and stat.S_IMODE(each.st_mode) == 0o700 for each in stats)
+    assert any(status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) == 0o700 for status in stats)
 
 
 @pytest.mark.root
@@ -148,10 +148,10 @@ def test_nobody_moves_rays_sockets(ray: Any) -> None:
         str(sockets / "raylet"),
         str(sockets / "it"),
     ]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    if done.returncode == 0:
+    process = subprocess.run(argv, capture_output=True, text=True)
+    if process.returncode == 0:
         (sockets / "it").rename(sockets / "raylet")
-    assert done.returncode and "Permission denied" in done.stderr
+    assert process.returncode and "Permission denied" in process.stderr
 
 
 def listening() -> dict[int, str]:
@@ -162,15 +162,15 @@ def listening() -> dict[int, str]:
 
 def sockets_of(pid: int) -> set[int]:
     """The numbers of a process' sockets."""
-    found = set()
+    numbers = set()
     for link in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed just now
-            found |= {int(number) for number in re.findall(r"^socket:\[(\d+)\]$", str(link.readlink()))}
-    return found
+            numbers |= {int(number) for number in re.findall(r"^socket:\[(\d+)\]$", str(link.readlink()))}
+    return numbers
 
 
 def test_a_trainings_ray_listens_on_the_loopback_address_alone(ray: Any) -> None:
     assert ray.get(ray.remote(lambda: 1).remote()) == 1  # a worker listens, too
-    own = set().union(*map(sockets_of, reaper.holders(folder_of(ray).parent)))
-    found = {address for number, address in listening().items() if number in own}
-    assert found == {LOOPBACK, MAPPED_LOOPBACK}
+    sockets = set().union(*map(sockets_of, reaper.holders(folder_of(ray).parent)))
+    addresses = {address for number, address in listening().items() if number in sockets}
+    assert addresses == {LOOPBACK, MAPPED_LOOPBACK}

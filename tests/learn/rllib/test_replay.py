@@ -54,8 +54,8 @@ def test_pieces_of_an_episode_are_one() -> None:
     whole.add([episode(6, "terminated")])
     for first, steps, ending in ((0, 1, ""), (1, 3, ""), (4, 2, "terminated")):
         pieces.add([episode(steps, ending, first=first), episode(2, name="other", first=20)])
-    found = stored(pieces)
-    assert {seen: values for seen, values in found.items() if seen < 20} == stored(whole)
+    transitions = stored(pieces)
+    assert {observation: values for observation, values in transitions.items() if observation < 20} == stored(whole)
     assert pieces._open.keys() == {("other", None)}
 
 
@@ -77,8 +77,8 @@ class Several:
 
     def __init__(self) -> None:
         self.agent_episodes = {name: episode(2, name=name) for name in ("h1", "h2")}
-        for each in self.agent_episodes.values():
-            each.module_id = "shared"
+        for agent_episode in self.agent_episodes.values():
+            agent_episode.module_id = "shared"
 
     def __len__(self) -> int:
         return 2
@@ -101,7 +101,7 @@ def test_priorities() -> None:
     shares = np.bincount(places) / len(places)
     np.testing.assert_allclose(shares, [0.1, 0.2, 0.3, 0.4], atol=0.02)
     np.testing.assert_allclose(
-        [columns["weights"][places == place][0] for place in range(4)], [1, 1 / 2, 1 / 3, 1 / 4], rtol=1e-6
+        [columns["weights"][places == index][0] for index in range(4)], [1, 1 / 2, 1 / 3, 1 / 4], rtol=1e-6
     )
 
 

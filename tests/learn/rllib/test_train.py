@@ -90,10 +90,10 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def refused(order: train.TrainingRequest) -> str:
-    with pytest.raises(TestbedError) as caught:
+    with pytest.raises(TestbedError) as refusal:
         run(order)
-    assert "\n" not in str(caught.value) and caught.value.exit_code == 2
-    return str(caught.value)
+    assert "\n" not in str(refusal.value) and refusal.value.exit_code == 2
+    return str(refusal.value)
 
 
 def test_what_it_writes_and_that_it_goes_on(tmp_path: Path) -> None:
@@ -142,11 +142,11 @@ def test_one_that_was_killed_before_its_first_checkpoint_begins_again(tmp_path: 
     policy, progress = whole.read_bytes(), rows(tmp_path / "a" / "progress.csv")
     whole.unlink()
     shutil.rmtree(tmp_path / "a" / "checkpoints")
-    told = Told()
-    assert run(order(tmp_path, resume=True), told).read_bytes() == policy
+    display = Told()
+    assert run(order(tmp_path, resume=True), display).read_bytes() == policy
     assert rows(tmp_path / "a" / "progress.csv") == progress
-    place = tmp_path / "a" / "checkpoints"
-    assert told.lines[0].startswith(f"--resume: {place} has no checkpoint, so the training begins at zero; one is written ")
+    folder = tmp_path / "a" / "checkpoints"
+    assert display.lines[0].startswith(f"--resume: {folder} has no checkpoint, so the training begins at zero; one is written ")
 
 
 RARELY = CONFIG.replace("checkpoint_every = 1", "checkpoint_every = 100")
@@ -159,29 +159,29 @@ def interrupt(patch: pytest.MonkeyPatch, update: int) -> None:
     learn, calls = LearnerGroup.update, iter(range(1, 1000))
 
     def learned(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = learn(self, *args, **kwargs)
+        result = learn(self, *args, **kwargs)
         if next(calls) == update:
             raise KeyboardInterrupt
-        return found
+        return result
 
     patch.setattr(LearnerGroup, "update", learned)
 
 
 def interrupted(order: train.TrainingRequest, monkeypatch: pytest.MonkeyPatch, update: int) -> Told:
-    told = Told()
+    display = Told()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         interrupt(patch, update)
-        run(order, told)
-    return told
+        run(order, display)
+    return display
 
 
 def test_ctrl_c_keeps_the_last_whole_iteration_and_the_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Equals bit for bit a training that ended there and went on; up to there it equals an undisturbed one."""
     undisturbed = rows(run(order(tmp_path, "whole", config=RARELY, options={"steps": 1000})).parent / "progress.csv")
-    told = interrupted(replace(order(tmp_path, config=RARELY), again="dcgym x"), monkeypatch, 3)
-    kept = tmp_path / "a" / "checkpoints" / "iteration-000002"
-    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
-    assert told.lines[-1] == f"iteration 2 (512 steps) is kept in {kept}; go on with: dcgym x"
+    display = interrupted(replace(order(tmp_path, config=RARELY), again="dcgym x"), monkeypatch, 3)
+    checkpoint = tmp_path / "a" / "checkpoints" / "iteration-000002"
+    assert [path.name for path in checkpoint.parent.iterdir()] == [checkpoint.name]
+    assert display.lines[-1] == f"iteration 2 (512 steps) is kept in {checkpoint}; go on with: dcgym x"
     assert rows(tmp_path / "a" / "progress.csv") == [{**row} for row in undisturbed[:2]]
     run(order(tmp_path, "ended", config=RARELY, options={"steps": 512}))
 
@@ -189,7 +189,7 @@ def test_ctrl_c_keeps_the_last_whole_iteration_and_the_training_goes_on(tmp_path
     ends = [
         run(order(tmp_path, name, config=RARELY, resume=True, options={"steps": 1000}), again).parent for name in ("a", "ended")
     ]
-    assert f"goes on after iteration 2 (512 steps), from {kept}" in again.lines
+    assert f"goes on after iteration 2 (512 steps), from {checkpoint}" in again.lines
     assert (ends[0] / "policy.npz").read_bytes() == (ends[1] / "policy.npz").read_bytes()
     gone_on = rows(ends[0] / "progress.csv")
     assert gone_on == rows(ends[1] / "progress.csv")
@@ -198,8 +198,8 @@ def test_ctrl_c_keeps_the_last_whole_iteration_and_the_training_goes_on(tmp_path
 
 
 def test_ctrl_c_before_the_first_iteration_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = interrupted(order(tmp_path), monkeypatch, 1)
-    assert told.lines[-1] == "nothing is kept yet; begin again with: the same command with --resume"
+    display = interrupted(order(tmp_path), monkeypatch, 1)
+    assert display.lines[-1] == "nothing is kept yet; begin again with: the same command with --resume"
 
 
 def test_a_second_ctrl_c_leaves_the_earlier_checkpoint_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,12 +212,12 @@ def test_a_second_ctrl_c_leaves_the_earlier_checkpoint_whole(tmp_path: Path, mon
         return str(save(self, path, **kwargs))
 
     save = Algorithm.save_to_path
-    told = Told()
+    display = Told()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Algorithm, "save_to_path", broken_off)
-        run(order(tmp_path), told)  # in its regular checkpoint, and in that of the interrupt
+        run(order(tmp_path), display)  # in its regular checkpoint, and in that of the interrupt
     assert [path.name for path in checkpoints.find(tmp_path / "a")] == ["iteration-000001"]
-    assert "iteration 1 (256 steps) is kept" in told.lines[-1]
+    assert "iteration 1 (256 steps) is kept" in display.lines[-1]
     assert AgentPolicy.read(run(order(tmp_path, resume=True))).provenance["steps"] == 768
     assert not list((tmp_path / "a" / "checkpoints").glob("*.partial"))
 
@@ -244,21 +244,21 @@ def test_its_folder_stays_as_private_as_it_was(tmp_path: Path, address: str | No
     """RLlib makes a folder that every user may write to. It lies in one that nobody else may enter."""
     from ray._common import utils
 
-    made: list[int] = []
+    modes: list[int] = []
     create = utils.try_to_create_directory
 
-    def seen(path: str) -> None:
+    def record_mode(path: str) -> None:
         create(path)
-        made.append(stat.S_IMODE(Path(path).parent.stat().st_mode))
+        modes.append(stat.S_IMODE(Path(path).parent.stat().st_mode))
 
-    monkeypatch.setattr(importlib.import_module("ray.tune.trainable.trainable"), "try_to_create_directory", seen)
-    asked = replace(order(tmp_path, options={"runners": 1, "steps": 256}), address=address)
-    asked.out.mkdir(mode=0o755)
-    run(asked)
-    assert made and set(made) == {0o700}
-    assert stat.S_IMODE(asked.out.stat().st_mode) == 0o755
-    run(replace(asked, resume=True, options=asked.options | {"steps": 512}))
-    assert [int(row["steps"]) for row in rows(asked.out / "progress.csv")] == [256, 512]
+    monkeypatch.setattr(importlib.import_module("ray.tune.trainable.trainable"), "try_to_create_directory", record_mode)
+    request = replace(order(tmp_path, options={"runners": 1, "steps": 256}), address=address)
+    request.out.mkdir(mode=0o755)
+    run(request)
+    assert modes and set(modes) == {0o700}
+    assert stat.S_IMODE(request.out.stat().st_mode) == 0o755
+    run(replace(request, resume=True, options=request.options | {"steps": 512}))
+    assert [int(row["steps"]) for row in rows(request.out / "progress.csv")] == [256, 512]
 
 
 def test_an_address_needs_runners(tmp_path: Path) -> None:
@@ -370,8 +370,8 @@ def test_the_example_of_an_algorithm_learns(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text((EXAMPLE.parent / "a2c.py").read_text())
     config = "[run]\nevaluate_episodes = 0\n[training]\ngamma = 0.9\n[reporting]\nmin_sample_timesteps_per_iteration = 500"
     run(order(tmp_path, "a", f"{tmp_path / 'mine.py'}:A2C", config, options={"steps": 9000, "labs": 4}))
-    found = [float(row["return_mean"]) for row in rows(tmp_path / "a" / "progress.csv")]
-    assert found[0] < -10 < 0 < found[-1]
+    returns = [float(row["return_mean"]) for row in rows(tmp_path / "a" / "progress.csv")]
+    assert returns[0] < -10 < 0 < returns[-1]
 
 
 HEIR = """
@@ -439,13 +439,13 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_real_time_has_one_network(options: dict[str, int], words: str, tmp_path: Path) -> None:
-    asked = replace(order(tmp_path, options=options), spec=load(EXAMPLE, ["ground=host"]))
+    request = replace(order(tmp_path, options=options), spec=load(EXAMPLE, ["ground=host"]))
     with pytest.raises(TestbedError, match=f'ground "host": {words}'):
-        run(asked)
+        run(request)
     assert not (tmp_path / "a").exists()
 
 
 def test_real_time_has_no_evaluation(tmp_path: Path) -> None:
-    asked = replace(order(tmp_path, options={"steps": 100, "labs": 1}), spec=load(EXAMPLE, ["ground=host"]))
-    assert run(asked).is_file()
+    request = replace(order(tmp_path, options={"steps": 100, "labs": 1}), spec=load(EXAMPLE, ["ground=host"]))
+    assert run(request).is_file()
     assert rows(tmp_path / "a" / "evaluation.csv") == [] and rows(tmp_path / "a" / "progress.csv")

@@ -62,11 +62,11 @@ def trained(folder: Path, at: int, *more: str, evaluations: int = 0, deadline_s:
     (folder / "train.toml").write_text(CONFIG.format(evaluations=evaluations))
     argv = ["train", str(folder / "spec.toml"), "--steps", "1000", "--out", str(folder / "out"), "--quiet"]
     argv += [] if "--config" in more else ["--config", str(folder / "train.toml")]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "dc_gym.cli.main", *argv, *more], capture_output=True, text=True, timeout=deadline_s
     )
-    assert (done.returncode, done.stdout) == (2, ""), done.stdout + done.stderr
-    return done.stderr.splitlines()
+    assert (process.returncode, process.stdout) == (2, ""), process.stdout + process.stderr
+    return process.stderr.splitlines()
 
 
 @pytest.mark.lab
@@ -87,8 +87,8 @@ def test_in_an_algorithm_s_file(tmp_path: Path) -> None:
     file.write_text(ALGORITHM)
     assert trained(tmp_path, 0, "--algo", f"{file}:Mine") == [f"dcgym: {file}:5: KeyError: 'nothing'"]
     file.write_text(ALGORITHM.replace("        return PPOConfig", "        1 / 0\n        return PPOConfig"))
-    said = trained(tmp_path, 0, "--algo", f"{file}:Mine", "--out", str(tmp_path / "second"))
-    assert said == [f"dcgym: {file}:9: ZeroDivisionError: division by zero"]
+    lines = trained(tmp_path, 0, "--algo", f"{file}:Mine", "--out", str(tmp_path / "second"))
+    assert lines == [f"dcgym: {file}:9: ZeroDivisionError: division by zero"]
     file.write_text("1 / 0\n")
     assert trained(tmp_path, 0, "--algo", f"{file}:Mine") == [f"dcgym: {file}:1: ZeroDivisionError: division by zero"]
 
@@ -97,8 +97,8 @@ def test_in_an_algorithm_s_file(tmp_path: Path) -> None:
 def test_in_a_configuration_s_file(tmp_path: Path) -> None:
     file = tmp_path / "configuration.py"
     file.write_text("def configure(config):\n    return config.nothing\n")
-    (said,) = trained(tmp_path, 0, "--config", str(file))
-    assert said.startswith(f"dcgym: {file}:2: AttributeError: ")
+    (line,) = trained(tmp_path, 0, "--config", str(file))
+    assert line.startswith(f"dcgym: {file}:2: AttributeError: ")
 
 
 @pytest.fixture
@@ -122,8 +122,8 @@ The above exception was the direct cause of the following exception:
   File "/elsewhere/runner.py", line 291, in _try_env_step
     raise RuntimeError from e
 RuntimeError"""
-    told = usercode.in_words_of(text)
-    assert str(told) == f"{mine}:2: ValueError: broken"
+    error = usercode.in_words_of(text)
+    assert str(error) == f"{mine}:2: ValueError: broken"
     assert usercode.in_words_of(text.replace(str(mine), "/elsewhere/mine.py")) is None
 
 
@@ -131,14 +131,14 @@ def test_what_it_was_raised_from(mine: Path) -> None:
     def raised(error: Exception, cause: Exception | None = None) -> Exception:
         try:
             raise error from cause
-        except Exception as caught:
-            return caught
+        except Exception as exception:
+            return exception
 
     lab = LabError("the lab hangs")
     assert user_errors.in_words(raised(RuntimeError(), raised(lab))) is lab
     try:
         usercode.load(mine).module.broken()
     except ValueError as error:
-        told = user_errors.in_words(raised(RuntimeError(), error))
-    assert isinstance(told, SpecError) and str(told) == f"{mine}:2: ValueError: broken"
+        refusal = user_errors.in_words(raised(RuntimeError(), error))
+    assert isinstance(refusal, SpecError) and str(refusal) == f"{mine}:2: ValueError: broken"
     assert user_errors.in_words(raised(RuntimeError("ours"))) is None

@@ -41,22 +41,22 @@ class ToyHosts(MultiAgentEnv):
             drawn = self.series.take(seed, 1)
             seed = drawn[0] if drawn else None
             BEGUN.extend(drawn or ())
-        seen, _ = self.link.reset(seed=seed)
-        return self._each(seen), {name: {} for name in HOSTS}
+        observation, _ = self.link.reset(seed=seed)
+        return self._each(observation), {name: {} for name in HOSTS}
 
     def step(self, actions: Mapping[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
         rates = [np.asarray(actions[name]).item() for name in HOSTS]
         if self.levels:
             rates = [rate / (self.levels - 1) for rate in rates]
-        seen, reward, _, over, info = self.link.step(rates)
-        never, ends = (dict.fromkeys([*HOSTS, ALL], each) for each in (False, over))
-        return self._each(seen), dict.fromkeys(HOSTS, reward), never, ends, {name: {NETWORK: info} for name in HOSTS}
+        observation, reward, _, over, info = self.link.step(rates)
+        never, ends = (dict.fromkeys([*HOSTS, ALL], flag) for flag in (False, over))
+        return self._each(observation), dict.fromkeys(HOSTS, reward), never, ends, {name: {NETWORK: info} for name in HOSTS}
 
-    def _each(self, seen: Any) -> dict[str, Any]:
-        return {name: np.array([*seen[:2], seen[2 + place]], np.float32) for place, name in enumerate(HOSTS)}
+    def _each(self, observation: Any) -> dict[str, Any]:
+        return {name: np.array([*observation[:2], observation[2 + index]], np.float32) for index, name in enumerate(HOSTS)}
 
 
-def register(spec: Spec, told: TrainingSettings) -> Task:
+def register(spec: Spec, settings: TrainingSettings) -> Task:
     cloudpickle.register_pickle_by_value(toy_link)
 
     def make(config: Any) -> ToyHosts:
@@ -65,6 +65,6 @@ def register(spec: Spec, told: TrainingSettings) -> Task:
 
     register_environment("toy-hosts", make)
     bare = ToyHosts()
-    seen, box = ("path/queue", "path/capacity", "own/rate"), spaces.Box(0.0, 1.0, (1,), np.float32)
-    about = {"observe": "toy", "history": 1, "action": "linear", "see": told.see}
-    return Task("toy-hosts", bare.observation_spaces["h1"], box, seen, HOSTS, about, told.agents, levels=told.levels)
+    features, box = ("path/queue", "path/capacity", "own/rate"), spaces.Box(0.0, 1.0, (1,), np.float32)
+    about = {"observe": "toy", "history": 1, "action": "linear", "see": settings.see}
+    return Task("toy-hosts", bare.observation_spaces["h1"], box, features, HOSTS, about, settings.agents, levels=settings.levels)

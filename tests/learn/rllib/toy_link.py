@@ -36,11 +36,11 @@ class ToyLink(gymnasium.Env):
         if self.levels:
             action = np.full(self.hosts, action / (self.levels - 1))
         self.rates = np.asarray(action, np.float32)
-        asked = float(self.rates.sum())
-        self.queue = min(5.0, max(0.0, self.queue + asked - self.capacity))
+        load = float(self.rates.sum())
+        self.queue = min(5.0, max(0.0, self.queue + load - self.capacity))
         self.total_queue += self.queue
         self.time += 1
-        reward = min(asked, self.capacity) / self.capacity - 0.5 * self.queue - float(self.rates.std())
+        reward = min(load, self.capacity) / self.capacity - 0.5 * self.queue - float(self.rates.std())
         over = self.time >= self.horizon
         info = (
             {"episode_totals": {"switch_queue_bytes_longest": self.total_queue / self.time, "capacity": self.capacity}}

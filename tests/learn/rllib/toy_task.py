@@ -11,7 +11,7 @@ from dc_gym.learn.rllib.settings import TrainingSettings
 from dc_gym.spec import Spec
 
 
-def register(spec: Spec, told: TrainingSettings) -> Task:
+def register(spec: Spec, settings: TrainingSettings) -> Task:
     cloudpickle.register_pickle_by_value(toy_link)
     hosts = 1 + spec.seed
     bare = toy_link.ToyLink(hosts)
@@ -20,6 +20,6 @@ def register(spec: Spec, told: TrainingSettings) -> Task:
         name, lambda config: toy_link.make({"hosts": hosts} | {k: v for k, v in config.items() if k == "num_envs"})
     )
     names = tuple(f"h{number}" for number in range(1, hosts + 1))
-    seen = ("queue", "capacity", *(f"{name}/rate" for name in names))
+    features = ("queue", "capacity", *(f"{name}/rate" for name in names))
     about = {"observe": "toy", "history": 1, "action": "linear"}
-    return Task(name, bare.observation_space, bare.action_space, seen, names, about, levels=told.levels)
+    return Task(name, bare.observation_space, bare.action_space, features, names, about, levels=settings.levels)

@@ -39,8 +39,8 @@ LINE_BYTES = 12_500
 
 
 def queues(*overrides: str, template: Template = TEMPLATE, **changes: Any) -> tuple[AccQueues, Any]:
-    found, info = scene(*(overrides or MARKING))
-    return AccQueues(found, template, **changes), info
+    lab_scene, info = scene(*(overrides or MARKING))
+    return AccQueues(lab_scene, template, **changes), info
 
 
 def moment(info: Any, step: int, **columns: dict[str, int]) -> Any:
@@ -52,11 +52,11 @@ def moment(info: Any, step: int, **columns: dict[str, int]) -> Any:
 
 
 def test_a_sample_is_mean_queue_rate_marked_rate_and_setting() -> None:
-    made, info = queues()
-    assert made.names == ("s1-eth1", "s1-eth2", "s1-eth3") and made.settings.tolist() == [0, 0, 0]
-    first = made.observe(moment(info, 0))
+    acc_queues, info = queues()
+    assert acc_queues.names == ("s1-eth1", "s1-eth2", "s1-eth3") and acc_queues.settings.tolist() == [0, 0, 0]
+    first = acc_queues.observe(moment(info, 0))
     assert first.states.tolist() == [[0] * 8] * 3, "copies of the first sample"
-    made.settings = np.array([0, 1, 2])
+    acc_queues.settings = np.array([0, 1, 2])
     columns = {
         "queue_byte_ns": {"s1-eth3": 30_000 * 10 * MS},
         "tx_bytes": {"s1-eth3": LINE_BYTES // 2, "s1-eth1": 3 * LINE_BYTES},
@@ -64,38 +64,38 @@ def test_a_sample_is_mean_queue_rate_marked_rate_and_setting() -> None:
         "longest_bytes": {"s1-eth3": 50_000},
         "backlog_bytes": {"s1-eth3": 1},
     }
-    slot = made.observe(moment(info, 1, **columns))
+    slot = acc_queues.observe(moment(info, 1, **columns))
     assert slot.states[2] == pytest.approx([0, 0, 0, 0, 0.15, 0.5, 0.25, 1]), "oldest first; 30 kB are halfway from E(0) to E(1)"
     assert slot.states[0] == pytest.approx([0, 0, 0, 0, 0, 2, 0, 0]) and slot.states[1] == pytest.approx([0] * 7 + [0.5])
     assert slot.rewards == pytest.approx([0.7 * 3 + 0.3, 0.3, 0.7 * 0.5 + 0.3 * 0.9])
 
 
 def test_the_reward_s_weights_and_design_are_keys() -> None:
-    made, info = queues(worth="linear", throughput_weight=0.4)
+    acc_queues, info = queues(worth="linear", throughput_weight=0.4)
     columns = {"queue_byte_ns": {"s1-eth3": 5_120_000 * 10 * MS}, "tx_bytes": {"s1-eth3": LINE_BYTES}}
-    made.observe(moment(info, 0))
-    assert made.observe(moment(info, 1, **columns)).rewards[2] == pytest.approx(0.4 + 0.6 * 0.5)
+    acc_queues.observe(moment(info, 0))
+    assert acc_queues.observe(moment(info, 1, **columns)).rewards[2] == pytest.approx(0.4 + 0.6 * 0.5)
 
 
 def test_the_queue_of_a_class_has_its_own_counters_and_its_port_s_line() -> None:
-    made, info = queues(CLASSES, "agent.actuators=s1-eth3:rdma:marking")
-    found, _ = scene(CLASSES)
-    assert made.names == ("s1-eth3:rdma",)
-    now = class_cells(found, tx_bytes={"s1-eth3:rdma": LINE_BYTES // 5}, queue_byte_ns={"s1-eth3:rdma": 20_000 * 10 * MS})
-    made.observe(frame(info, step=0, elapsed_ns=0, class_cells=class_cells(found), class_before=class_cells(found)))
-    slot = made.observe(frame(info, class_cells=now, class_before=class_cells(found)))
+    acc_queues, info = queues(CLASSES, "agent.actuators=s1-eth3:rdma:marking")
+    lab_scene, _ = scene(CLASSES)
+    assert acc_queues.names == ("s1-eth3:rdma",)
+    now = class_cells(lab_scene, tx_bytes={"s1-eth3:rdma": LINE_BYTES // 5}, queue_byte_ns={"s1-eth3:rdma": 20_000 * 10 * MS})
+    acc_queues.observe(frame(info, step=0, elapsed_ns=0, class_cells=class_cells(lab_scene), class_before=class_cells(lab_scene)))
+    slot = acc_queues.observe(frame(info, class_cells=now, class_before=class_cells(lab_scene)))
     assert slot.states[0] == pytest.approx([0, 0, 0, 0, 0.1, 0.2, 0, 0]), "its step at 20 kB is nearest to action 0, a step"
     assert slot.rewards == pytest.approx([0.7 * 0.2 + 0.3])
 
 
 def test_settings_are_exact_and_within_the_bounds_of_a_queue() -> None:
     """The limit of a queue is 400 kB: 2.56 MB become 400 kB."""
-    found, _ = scene(*MARKING)
-    made = AccQueues(found, Template("deep", 10 * MS, 1, (*DEPLOYED.actions, (123_457, 234_567, 123_457))))
+    lab_scene, _ = scene(*MARKING)
+    acc_queues = AccQueues(lab_scene, Template("deep", 10 * MS, 1, (*DEPLOYED.actions, (123_457, 234_567, 123_457))))
     for head in ("linear", "log"):
-        action = Action(found, head)
+        action = Action(lab_scene, head)
         for number, (kmin, kmax, pmax) in enumerate([*DEPLOYED.actions, (123_457, 234_567, 123_457)]):
-            values = made.values(np.full(3, number))
+            values = acc_queues.values(np.full(3, number))
             assert values.tolist() == [min(kmin, 400_000), min(kmax, 400_000), pmax] * 3
             assert action.to_values(action.exactly(values)).tolist() == values.tolist()
 
@@ -105,36 +105,36 @@ def test_settings_are_exact_and_within_the_bounds_of_a_queue() -> None:
 
 def test_queues_of_a_direction_have_one_sample_one_reward_and_one_setting() -> None:
     """s1-eth1 and s1-eth2 lead to hosts, s1-eth3 to the other switch."""
-    made, info = queues(groups="direction")
-    assert len(made) == 2 and made.settings.tolist() == [0, 0]
-    made.observe(moment(info, 0))
-    made.settings = np.array([2, 1])
+    acc_queues, info = queues(groups="direction")
+    assert len(acc_queues) == 2 and acc_queues.settings.tolist() == [0, 0]
+    acc_queues.observe(moment(info, 0))
+    acc_queues.settings = np.array([2, 1])
     columns = {
         "queue_byte_ns": {"s1-eth1": 60_000 * 10 * MS, "s1-eth3": 20_000 * 10 * MS},
         "tx_bytes": {"s1-eth1": LINE_BYTES, "s1-eth2": LINE_BYTES // 2},
         "ce_bytes": {"s1-eth2": LINE_BYTES // 2},
         "longest_bytes": {"s1-eth1": 70_000},
     }
-    slot = made.observe(moment(info, 1, **columns))
+    slot = acc_queues.observe(moment(info, 1, **columns))
     assert slot.states[:, 4:] == pytest.approx(np.array([[0.15, 0.75, 0.25, 1], [0.1, 0, 0, 0.5]])), "30 kB on average"
     worth = [(0.7 * 1 + 0.3 * 0.8 + 0.7 * 0.5 + 0.3 * 1) / 2, 0.3 * 1]
     assert slot.rewards == pytest.approx(worth), "the mean of rewards, not that of the mean queue"
     assert slot.idle.tolist() == [False, True], "a direction is busy if one of its queues is"
     down, up = TEMPLATE.actions[2], TEMPLATE.actions[1]
-    assert made.values(np.array([2, 1])).reshape(3, 3).tolist() == [list(down), list(down), list(up)]
+    assert acc_queues.values(np.array([2, 1])).reshape(3, 3).tolist() == [list(down), list(down), list(up)]
 
 
 def test_ports_of_a_leaf_spine_lead_up_or_down() -> None:
-    made = spec.of_preset("acc96", ['workload.kind="pairs"', "topology.hosts_per_leaf=2", "topology.uplinks=1"])
-    found = Scene.of(Experiment.of(made))
-    heights = node_heights(found)
+    acc96 = spec.of_preset("acc96", ['workload.kind="pairs"', "topology.hosts_per_leaf=2", "topology.uplinks=1"])
+    lab_scene = Scene.of(Experiment.of(acc96))
+    heights = node_heights(lab_scene)
     leaves = {node for node, height in heights.items() if height == 1}
     spines = {node for node, height in heights.items() if height == 2}
     assert (len(leaves), len(spines), set(heights.values())) == (4, 2, {0, 1, 2})
-    ports = np.flatnonzero(found.is_switch).tolist()
-    up = {port for port, group in zip(ports, groups_of(found, ports, "direction"), strict=True) if group}
-    assert up == {port for port in ports if found.nodes[found.peer_row[port]] in spines} and len(up) == 8
-    assert groups_of(found, ports, "queue").tolist() == [*range(len(ports))]
+    ports = np.flatnonzero(lab_scene.is_switch).tolist()
+    up = {port for port, group in zip(ports, groups_of(lab_scene, ports, "direction"), strict=True) if group}
+    assert up == {port for port in ports if lab_scene.nodes[lab_scene.peer_row[port]] in spines} and len(up) == 8
+    assert groups_of(lab_scene, ports, "queue").tolist() == [*range(len(ports))]
 
 
 # --- idle queues
@@ -145,22 +145,22 @@ def test_ports_of_a_leaf_spine_lead_up_or_down() -> None:
     [("off", [False, False, False]), ("queue", [True, True, False]), ("paper", [True, True, False])],
 )
 def test_a_queue_below_the_lowest_kmin_is_idle(rule: str, idle: list[bool]) -> None:
-    made, info = queues(idle=rule)
+    acc_queues, info = queues(idle=rule)
     longest = {"longest_bytes": {"s1-eth2": 3027, "s1-eth3": 3028}}
-    assert made.observe(moment(info, 0, **longest)).idle.tolist() == idle
+    assert acc_queues.observe(moment(info, 0, **longest)).idle.tolist() == idle
 
 
 @pytest.mark.parametrize(("rule", "idle"), [("queue", [False] * 4), ("paper", [False, False, True, False])])
 def test_a_queue_whose_reward_stays_for_three_slots_is_idle(rule: str, idle: list[bool]) -> None:
-    made, info = queues(idle=rule)
-    found, sent = [], 0
+    acc_queues, info = queues(idle=rule)
+    idle_slots, sent = [], 0
     for step, more in enumerate((1000, 1000, 1005, 2000), start=1):
         busy = {"longest_bytes": {"s1-eth3": 50_000}}
         before = cells(tx_bytes={"s1-eth3": sent}, **busy)
         sent += more
         now = frame(info, step=step, cells=cells(tx_bytes={"s1-eth3": sent}, **busy), before=before)
-        found.append(bool(made.observe(now).idle[2]))
-    assert found == idle, "0.7 x 5 of 12,500 bytes are less than a thousandth"
+        idle_slots.append(bool(acc_queues.observe(now).idle[2]))
+    assert idle_slots == idle, "0.7 x 5 of 12,500 bytes are less than a thousandth"
 
 
 # --- what is refused
@@ -171,8 +171,8 @@ def keys(**changes: Any) -> AccKeys:
 
 
 def context(*overrides: str, seed: int = 7) -> PolicyContext:
-    found, _ = scene(*(overrides or MARKING))
-    return PolicyContext(found, Observer(found, "switch:backlog"), Action(found, "linear"), seed, "switches", "s1")
+    lab_scene, _ = scene(*(overrides or MARKING))
+    return PolicyContext(lab_scene, Observer(lab_scene, "switch:backlog"), Action(lab_scene, "linear"), seed, "switches", "s1")
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,9 @@ def context(*overrides: str, seed: int = 7) -> PolicyContext:
 def test_what_does_not_go_together_is_told_in_one_line(
     overrides: tuple[str, ...], changes: dict[str, Any], why: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(AgentError, match=why) as told:
+    with pytest.raises(AgentError, match=why) as refusal:
         AccAgent(context(*overrides), keys(**{"template": written(tmp_path), **changes}))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(refusal.value)
 
 
 def written(folder: Path, interval: str = "10ms") -> Path:
@@ -239,7 +239,7 @@ def test_the_policy_that_comes_with_dc_gym_is_of_its_template(tmp_path: Path) ->
 def busy(info: Any, step: int, sent: int = 6250) -> Any:
     """Returns a frame in which the middle link has a queue of 50 kB; that of s1-eth1 has 25 kB."""
     longest = {"s1-eth3": 50_000, "s1-eth1": 25_000}
-    columns = {"longest_bytes": longest, "queue_byte_ns": {name: each * 10 * MS for name, each in longest.items()}}
+    columns = {"longest_bytes": longest, "queue_byte_ns": {name: backlog * 10 * MS for name, backlog in longest.items()}}
     return moment(info, step, tx_bytes={"s1-eth3": sent + step}, **columns)
 
 
@@ -247,36 +247,36 @@ def test_a_net_sets_busy_queues_and_leaves_the_others(tmp_path: Path) -> None:
     path, sizes = tmp_path / "acc.npz", (8, 3)
     net = QNetwork((np.zeros(sizes[::-1]),), (np.array([0.0, 1.0, 2.0]),))
     AccPolicy(net, TEMPLATE).write(path)
-    made, (_, info) = context(), scene(*MARKING)
-    agent = AccAgent(made, keys(template=written(tmp_path), start=path))
-    set_now = made.action.to_values(agent.act(np.zeros(0, np.float32), busy(info, 0))).reshape(3, 3).tolist()
+    agent_context, (_, info) = context(), scene(*MARKING)
+    agent = AccAgent(agent_context, keys(template=written(tmp_path), start=path))
+    set_now = agent_context.action.to_values(agent.act(np.zeros(0, np.float32), busy(info, 0))).reshape(3, 3).tolist()
     assert set_now == [[40_000, 160_000, 10_000], [3028, 3028, 10**6], [40_000, 160_000, 10_000]]
     assert agent.state() == {"inferences": 2, "skipped": 1}
 
 
 def test_a_constant_agent_sets_its_action_everywhere(tmp_path: Path) -> None:
-    made, (_, info) = context(), scene(*MARKING)
-    agent = AccAgent(made, keys(template=written(tmp_path), constant=1))
-    values = made.action.to_values(agent.act(np.zeros(0, np.float32), moment(info, 0)))
+    agent_context, (_, info) = context(), scene(*MARKING)
+    agent = AccAgent(agent_context, keys(template=written(tmp_path), constant=1))
+    values = agent_context.action.to_values(agent.act(np.zeros(0, np.float32), moment(info, 0)))
     assert values.tolist() == [20_000, 80_000, 200_000] * 3 and agent.state() == {}
 
 
 def learning(tmp_path: Path, **changes: Any) -> tuple[Actors, Any, dict[str, Any]]:
     """Returns the agents of both switches of the dumbbell, its flows, and the keys."""
     overrides = (STEP, "agent.actuators=marking", "agent.agents=switches", "agent.observe=switch:backlog")
-    found, info = scene(*overrides)
-    given = {"template": written(tmp_path), "learn": True, "batch": 4, "target_every": 3, "idle": "queue"} | changes
-    made = PolicyContext(found, Observer(found, "switch:backlog"), Action(found, "linear"), 7, given=given)
-    return Actors("acc", made, experiment(*overrides).spec.agent), info, given
+    lab_scene, info = scene(*overrides)
+    keys = {"template": written(tmp_path), "learn": True, "batch": 4, "target_every": 3, "idle": "queue"} | changes
+    agent_context = PolicyContext(lab_scene, Observer(lab_scene, "switch:backlog"), Action(lab_scene, "linear"), 7, given=keys)
+    return Actors("acc", agent_context, experiment(*overrides).spec.agent), info, keys
 
 
 def led(actors: Actors, info: Any, steps: int) -> list[list[float]]:
-    done = []
+    actions = []
     for step in range(steps):
         now = busy(info, step, 6250 * (1 + step % 2))
         actors.observe(now, np.zeros(6, np.float32), 0.0)
-        done.append(actors.act(now).tolist())
-    return done
+        actions.append(actors.act(now).tolist())
+    return actions
 
 
 def test_every_switch_learns_by_itself_and_repeats(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_what_was_learned_goes_on_in_another_run(tmp_path: Path) -> None:
     before, after = actors.state(), again.state()
     for name in ("W0", "target_b1", "mean2", "updates", "explored"):
         assert (before[f"s1.{name}"] == after[f"s1.{name}"]).all()
-    alone = {name: each for name, each in load_arrays(path, "").items() if name.startswith("s1.")}
+    alone = {name: array for name, array in load_arrays(path, "").items() if name.startswith("s1.")}
     write_arrays(tmp_path / "one.npz", alone)
     with pytest.raises(AgentError, match=r"one.npz: has no agent s2: it has s1; give a policy file"):
         learning(tmp_path, start=tmp_path / "one.npz")
@@ -350,8 +350,8 @@ def test_a_constant_action_is_in_force_from_the_first_decision_on(tmp_path: Path
     kmin, kmax, pmax = DEPLOYED.actions[4]
     for port in ("s1-eth1", "s1-eth2", "s1-eth3"):
         for name, value, first in (("kmin_bytes", kmin, 5000), ("kmax_bytes", kmax, 200_000), ("pmax_ppm", pmax, 10_000)):
-            for which in ("wanted", "enforced"):
-                assert table[f"{which}_{name}_{port}"].to_pylist() == [first] + [value] * 20
+            for prefix in ("wanted", "enforced"):
+                assert table[f"{prefix}_{name}_{port}"].to_pylist() == [first] + [value] * 20
     assert not (tmp_path / "run/learned.npz").exists()
 
 
@@ -362,7 +362,7 @@ def test_a_central_agent_sets_one_marking_for_all_ports_down(tmp_path: Path) -> 
     ran(tmp_path / "run", *central, "controller.idle=off", "controller.batch=2")
     table = pq.read_table(tmp_path / "run/agent.parquet")
     wanted, enforced = (
-        [table[f"{which}_kmin_bytes_s1-eth{port}"].to_pylist() for port in (1, 2, 3)] for which in ("wanted", "enforced")
+        [table[f"{prefix}_kmin_bytes_s1-eth{port}"].to_pylist() for port in (1, 2, 3)] for prefix in ("wanted", "enforced")
     )
     assert wanted[0] == wanted[1] == wanted[2] and len(set(wanted[0])) > 3
     assert enforced[0] == enforced[1] == enforced[2] and enforced[0][5:] == wanted[0][1:-4]
@@ -374,15 +374,15 @@ def test_a_central_agent_sets_one_marking_for_all_ports_down(tmp_path: Path) -> 
 def test_a_run_learns_the_same_bits_again_and_goes_on(tmp_path: Path) -> None:
     learn = ("controller.batch=2", "controller.explore=1", "controller.idle=off")
     first, again = (ran(tmp_path / name, *learn) for name in ("first", "again"))
-    kept = tmp_path / "first/learned.npz"
+    learned_file = tmp_path / "first/learned.npz"
     assert first.manifest["digest"] == again.manifest["digest"]
-    assert kept.read_bytes() == (tmp_path / "again/learned.npz").read_bytes()
-    state = load_arrays(kept, "")
+    assert learned_file.read_bytes() == (tmp_path / "again/learned.npz").read_bytes()
+    state = load_arrays(learned_file, "")
     assert (state["s1.inferences"], state["s1.skipped"], state["s1.updates"]) == (60, 0, 19)
-    on = ran(tmp_path / "on", *learn, f"controller.start={kept}")
+    on = ran(tmp_path / "on", *learn, f"controller.start={learned_file}")
     after = load_arrays(tmp_path / "on/learned.npz", "")
     assert after["s1.updates"] == 38 and after["s1.explored"] == 40 and on.manifest["digest"] != first.manifest["digest"]
-    assert (tmp_path / "on/acc-start.npz").read_bytes() == kept.read_bytes(), "a result keeps what it started from"
+    assert (tmp_path / "on/acc-start.npz").read_bytes() == learned_file.read_bytes(), "a result keeps what it started from"
 
 
 @pytest.mark.parametrize(
@@ -401,6 +401,6 @@ def test_a_run_learns_the_same_bits_again_and_goes_on(tmp_path: Path) -> None:
     ],
 )
 def test_a_run_that_cannot_be_is_refused_before_it_boots(overrides: tuple[str, ...], why: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as refusal:
         ran(tmp_path / "run", *overrides)
-    assert why in str(told.value) and "\n" not in str(told.value) and not (tmp_path / "run").exists()
+    assert why in str(refusal.value) and "\n" not in str(refusal.value) and not (tmp_path / "run").exists()

@@ -43,7 +43,7 @@ def test_the_bench_fails_where_decisions_differ_or_reward_is_lost() -> None:
 
     def failed(gain: float, actions: np.ndarray) -> list[str]:
         played = Played(states, Estimate(gain, 0.001, 12))
-        return [each.name for each in acc_cost.verdicts(policy, integer, played, 100.0, actions) if not each.ok]
+        return [check.name for check in acc_cost.verdicts(policy, integer, played, 100.0, actions) if not check.ok]
 
     assert failed(-0.001, chosen) == [] and failed(-0.01, chosen) == ["reward"]
     assert failed(0.0, (chosen + 1) % 20) == ["compiled decisions"]
@@ -57,4 +57,4 @@ def test_a_short_form_runs(lab_kernel: Any, tmp_path: Path, monkeypatch: pytest.
     for constant, value in {"SCENARIOS": 1, "SLOTS": 10, "REPEAT": 2}.items():
         monkeypatch.setattr(acc_cost, constant, value)
     checks = list(acc_cost.checks())
-    assert checks and not [each.name for each in checks if not each.ok]
+    assert checks and not [check.name for check in checks if not check.ok]

@@ -95,9 +95,9 @@ def test_a_template_is_read_from_a_file(tmp_path: Path) -> None:
 def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, text: str, why: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    with pytest.raises(AgentError, match=why) as told:
+    with pytest.raises(AgentError, match=why) as refusal:
         template_of(path)
-    assert "\n" not in str(told.value) and str(told.value).startswith(f"{path}: ")
+    assert "\n" not in str(refusal.value) and str(refusal.value).startswith(f"{path}: ")
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
@@ -125,9 +125,9 @@ def test_the_nearest_action_to_an_action_is_itself(number: int) -> None:
 
 
 def test_the_nearest_action_to_static_markings() -> None:
-    told = [template.told(DEPLOYED.actions[DEPLOYED.nearest(*each)]) for each in
+    labels = [template.told(DEPLOYED.actions[DEPLOYED.nearest(*marking)]) for marking in
             ((18 * KB, 18 * KB, 10**6), (5 * KB, 200 * KB, 10**4), (100 * KB, 400 * KB, 2 * 10**5))]  # fmt: skip
-    assert told == ["20kB .. 20kB, 100 %", "20kB .. 160kB, 1 %", "80kB .. 320kB, 20 %"]
+    assert labels == ["20kB .. 20kB, 100 %", "20kB .. 160kB, 1 %", "80kB .. 320kB, 20 %"]
 
 
 # --- the net
@@ -137,15 +137,15 @@ def test_the_gradient_is_that_of_the_values() -> None:
     random = np.random.default_rng(3)
     net = QNetwork.random((4, 6, 5, 3), random)
     states, pull = random.normal(size=(7, 4)), random.normal(size=(3, 7))
-    found = net.gradient(net.layers(states), pull)
+    gradient = net.gradient(net.layers(states), pull)
     for number, parameter in enumerate(net.parameters):
-        for place in np.ndindex(*parameter.shape):
+        for index in np.ndindex(*parameter.shape):
             ends = []
             for step in (1e-6, -1e-6):
-                moved = [each.copy() for each in net.parameters]
-                moved[number][place] += step
+                moved = [weights.copy() for weights in net.parameters]
+                moved[number][index] += step
                 ends.append(float((pull * QNetwork.of_parameters(moved)(states).T).sum()))
-            assert found[number][place] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)
+            assert gradient[number][index] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)
 
 
 def test_the_net_is_dense_layers_with_relu() -> None:
@@ -180,17 +180,17 @@ def test_an_update_goes_against_the_error_of_double_dqn() -> None:
     errors, pull = [], np.zeros((3, 6))
     for row in range(6):
         best = int(np.argmax(net(batch.nexts[row][None])[0]))
-        wanted = batch.rewards[row] + 0.8 * target(batch.nexts[row][None])[0][best]
-        errors.append(net(batch.states[row][None])[0][batch.actions[row]] - wanted)
+        td_target = batch.rewards[row] + 0.8 * target(batch.nexts[row][None])[0][best]
+        errors.append(net(batch.states[row][None])[0][batch.actions[row]] - td_target)
         pull[batch.actions[row], row] = max(-1, min(1, errors[-1])) / 6
     greedy = [batch.rewards[row] + 0.8 * target(batch.nexts[row][None])[0].max() for row in range(6)]
     assert any(abs(net(batch.states[row][None])[0][batch.actions[row]] - greedy[row] - errors[row]) > 1e-6 for row in range(6))
     slope = net.gradient(net.layers(batch.states), pull)
     assert learner.update(batch) == pytest.approx(np.mean(np.abs(errors)))
-    for before, after, each in zip(net.parameters, learner.net.parameters, slope, strict=True):
-        moved = np.abs(each) > 1e-6
-        assert after[moved] == pytest.approx((before - 0.01 * np.sign(each))[moved], abs=1e-4), "Adam's first step is the rate"
-        assert (after[each == 0] == before[each == 0]).all()
+    for before, after, grad in zip(net.parameters, learner.net.parameters, slope, strict=True):
+        moved = np.abs(grad) > 1e-6
+        assert after[moved] == pytest.approx((before - 0.01 * np.sign(grad))[moved], abs=1e-4), "Adam's first step is the rate"
+        assert (after[grad == 0] == before[grad == 0]).all()
 
 
 def test_the_target_is_copied_every_n_updates() -> None:
@@ -234,10 +234,10 @@ def test_a_learner_goes_on_from_its_arrays_with_the_same_bits() -> None:
     for number in range(3):
         learner.update(transitions(4, seed=number))
     again = DoubleDqn.of_arrays(learner.arrays(), settings)
-    for each in (learner, again):
+    for dqn in (learner, again):
         for number in range(3):
-            each.update(transitions(4, seed=9 + number))
-    assert all((mine == other).all() for mine, other in zip(learner.arrays().values(), again.arrays().values(), strict=True))
+            dqn.update(transitions(4, seed=9 + number))
+    assert all((array == other).all() for array, other in zip(learner.arrays().values(), again.arrays().values(), strict=True))
     broken = learner.arrays() | {"mean0": np.zeros(3)}
     with pytest.raises(AgentError, match="moments"):
         DoubleDqn.of_arrays(broken, settings)
@@ -260,9 +260,9 @@ def test_a_draw_is_the_same_after_a_replay_was_kept() -> None:
     replay = Replay(5, 4)
     replay.add(transitions(8))
     again = Replay.of_arrays(replay.arrays("x_"), "x_", 5)
-    for each in (replay, again):
-        each.add(transitions(2, seed=7))
-    drawn = [each.draw(np.random.default_rng(1), 50, 0.5) for each in (replay, again)]
+    for buffer in (replay, again):
+        buffer.add(transitions(2, seed=7))
+    drawn = [buffer.draw(np.random.default_rng(1), 50, 0.5) for buffer in (replay, again)]
     assert (drawn[0].states == drawn[1].states).all() and set(drawn[0].rewards) == set(replay.since(0).rewards)
 
 
@@ -283,11 +283,11 @@ def policy(template: Template = SMALL) -> AccPolicy:
 
 
 def test_a_policy_file_gives_back_what_was_written(tmp_path: Path) -> None:
-    made, path = policy(), tmp_path / "acc.npz"
-    made.write(path)
+    acc_policy, path = policy(), tmp_path / "acc.npz"
+    acc_policy.write(path)
     again = AccPolicy.read(path)
-    assert again.sha256() == made.sha256() and again.template == SMALL and again.net.sizes == (4, 3, 2)
-    assert all((mine == other).all() for mine, other in zip(made.net.parameters, again.net.parameters, strict=True))
+    assert again.sha256() == acc_policy.sha256() and again.template == SMALL and again.net.sizes == (4, 3, 2)
+    assert all((array == other).all() for array, other in zip(acc_policy.net.parameters, again.net.parameters, strict=True))
     with pytest.raises(AgentError, match=r"is a policy for a switch .*--set controller.policy=acc --set controller.start="):
         AgentPolicy.read(path)
 

@@ -20,31 +20,31 @@ from dc_gym.study.evidence import Evidence, VariantEvidence
 @pytest.mark.parametrize("case", CASES)
 def test_a_case_is_none_of_a_training(case: str) -> None:
     """Neither the rate, nor the fabric, nor the congestion control of one, or no traffic of one."""
-    made = CASES[case].spec(DEPLOYED, acc_oracle.SLOTS * DEPLOYED.interval_ns, 1)
-    graph = made.graph()
+    case_spec = CASES[case].spec(DEPLOYED, acc_oracle.SLOTS * DEPLOYED.interval_ns, 1)
+    graph = case_spec.graph()
     rates = {cable.rate_bps for cable in graph.cables}
     switches = {port.node for port in graph.ports() if not port.node.startswith("h")}
     trained = rates == {scenarios.RATE_BPS} and len(switches) == 1
     assert not trained and len({*rates}) == 1
-    assert made.controller.name == case.split(", ")[0].lower() and made.workload.transport in ("tcp", "rdma")
-    assert made.flows(graph)
+    assert case_spec.controller.name == case.split(", ")[0].lower() and case_spec.workload.transport in ("tcp", "rdma")
+    assert case_spec.flows(graph)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_secn_is_that_of_the_case_s_ports(case: str) -> None:
-    each = CASES[case]
-    plain = each.spec(DEPLOYED, 15_000_000, 1)
+    scenario = CASES[case]
+    plain = scenario.spec(DEPLOYED, 15_000_000, 1)
     for number, name in enumerate(acc_labs.SECN):
         graph = replace(plain, topology=replace(plain.topology, marking=name.lower())).graph()
-        (found,) = {port.queue.marking for port in graph.ports() if port.queue.marking.kind == "red-instant"}
-        told = (found.min_bytes, found.max_bytes, found.probability_ppm)
-        assert told == acc_labs.secn_template(each.rate_bps).actions[number]
+        (marking,) = {port.queue.marking for port in graph.ports() if port.queue.marking.kind == "red-instant"}
+        setting = (marking.min_bytes, marking.max_bytes, marking.probability_ppm)
+        assert setting == acc_labs.secn_template(scenario.rate_bps).actions[number]
 
 
 def test_seeds_draw_other_traffic() -> None:
     for case in CASES.values():
         drawn = [case.spec(DEPLOYED, 15_000_000, seed) for seed in (1, 2, 1)]
-        first, other, again = ([(flow.start_ns, flow.size_bytes) for flow in each.flows(each.graph())] for each in drawn)
+        first, other, again = ([(flow.start_ns, flow.size_bytes) for flow in spec.flows(spec.graph())] for spec in drawn)
         assert first == again != other
 
 
@@ -52,12 +52,12 @@ def found(net: float, best: float, *more: dict[str, float]) -> Evidence:
     """Returns rewards of two seeds. Action 3 earns `best`, all others and chance 0.3, SECN1 0.5, SECN2 0.4; `more` by seed."""
     plain = dict.fromkeys((*STATIC, CHANCE), 0.3) | {"action 3": best, NET: net, "SECN1": 0.5, "SECN2": 0.4}
     by_seed = {seed: plain | (more[seed - 1] if more else {}) for seed in (1, 2)}
-    rows = {who: {case: {seed: each.get(who, 0.3) for seed, each in by_seed.items()} for case in CASES} for who in plain}
-    return acc_oracle.with_oracle(Evidence({who: VariantEvidence(who, who, "#000000", each) for who, each in rows.items()}))
+    rows = {name: {case: {seed: row.get(name, 0.3) for seed, row in by_seed.items()} for case in CASES} for name in plain}
+    return acc_oracle.with_oracle(Evidence({name: VariantEvidence(name, name, "#000000", row) for name, row in rows.items()}))
 
 
 def failed(evidence: Evidence) -> list[str]:
-    return [each.title for each in acc_oracle.STUDY.claims if claims.judge(each, evidence).verdict is not claims.Verdict.SAME]
+    return [claim.title for claim in acc_oracle.STUDY.claims if claims.judge(claim, evidence).verdict is not claims.Verdict.SAME]
 
 
 def test_a_share_is_that_of_the_oracle_s_gain() -> None:

@@ -37,16 +37,16 @@ BUSY = scenarios.Scenario("incast", 3, {"kind": "many_to_one", "flows": 8})
 
 
 def test_scenarios_are_drawn_by_seed_and_within_the_paper_s_ranges() -> None:
-    assert drawn(1, 3) == drawn(1, 3) and len({json.dumps(drawn(1, each).workload) for each in range(20)}) == 20
-    found = [drawn(seed, episode) for seed in (1, 2) for episode in range(300)]
-    shares = Counter(each.kind for each in found)
-    assert set(shares) == set(SHARES) and 0.3 < shares["incast"] / len(found) < 0.45
-    for each in found:
-        if each.kind == "incast":
-            flows, size = each.workload["senders"], int(each.workload["size"].removesuffix("B"))
-            assert 2 <= flows <= 64 * MOST_FLOWS_OF_SENDER and 10_000 <= size <= 10**7 and 3 <= each.hosts <= 17
-        if "load" in each.workload:
-            assert 0.1 <= each.workload["load"] <= 0.9
+    assert drawn(1, 3) == drawn(1, 3) and len({json.dumps(drawn(1, number).workload) for number in range(20)}) == 20
+    cases = [drawn(seed, episode) for seed in (1, 2) for episode in range(300)]
+    shares = Counter(case.kind for case in cases)
+    assert set(shares) == set(SHARES) and 0.3 < shares["incast"] / len(cases) < 0.45
+    for case in cases:
+        if case.kind == "incast":
+            flows, size = case.workload["senders"], int(case.workload["size"].removesuffix("B"))
+            assert 2 <= flows <= 64 * MOST_FLOWS_OF_SENDER and 10_000 <= size <= 10**7 and 3 <= case.hosts <= 17
+        if "load" in case.workload:
+            assert 0.1 <= case.workload["load"] <= 0.9
 
 
 @pytest.mark.parametrize("mix", sorted(MOST_OUTSTANDING))
@@ -62,10 +62,10 @@ def test_an_episode_of_storage_has_room_in_a_lab(mix: str) -> None:
 @pytest.mark.parametrize("groups", GROUPS)
 @pytest.mark.parametrize("kind", scenarios.SCENARIOS)
 def test_every_kind_gives_a_spec_that_loads(kind: str, groups: str) -> None:
-    one = next(each for episode in range(100) if (each := drawn(1, episode)).kind == kind)
-    made = one.spec(DEPLOYED, 10**7, 5, groups)
-    assert len(made.graph().switches) == (1 if groups == "queue" else 3)
-    assert made.agent.interval_ns == DEPLOYED.interval_ns and made.steps == 20 and made.controller.name == "dcqcn"
+    one = next(case for episode in range(100) if (case := drawn(1, episode)).kind == kind)
+    case_spec = one.spec(DEPLOYED, 10**7, 5, groups)
+    assert len(case_spec.graph().switches) == (1 if groups == "queue" else 3)
+    assert case_spec.agent.interval_ns == DEPLOYED.interval_ns and case_spec.steps == 20 and case_spec.controller.name == "dcqcn"
 
 
 # --- trainings
@@ -83,7 +83,7 @@ def test_a_training_survives_its_labs_and_itself_and_gives_the_same_bytes(
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     for out in (whole, broken):
         out.mkdir()
-    made = train.train(SMALL, whole, Quiet())
+    policy = train.train(SMALL, whole, Quiet())
 
     class Killed(Exception):
         pass
@@ -103,22 +103,22 @@ def test_a_training_survives_its_labs_and_itself_and_gives_the_same_bytes(
 
     decide, killed = on_labs._Lab.decide, []
 
-    def kill(lab: Any, *given: Any) -> None:
+    def kill(lab: Any, *arguments: Any) -> None:
         if len(killed) == 5:
             os.kill(lab.session.pid, signal.SIGKILL)
         killed.append(lab)
-        decide(lab, *given)
+        decide(lab, *arguments)
 
     monkeypatch.setattr(on_labs._Lab, "decide", kill)
     train.train(SMALL, broken, Quiet(), resume=True)
     for name in ("policy.npz", "curve.csv", "checkpoint.npz"):
         assert (whole / name).read_bytes() == (broken / name).read_bytes(), name
-    told = json.loads((broken / "manifest.json").read_text())
-    assert (told["resumed_at_episode"], told["episodes_repeated"]) == (1, 1) and told["reproducible"].startswith("yes")
-    assert told["policy_sha256"] == made.sha256() == AccPolicy.read(broken / "policy.npz").sha256()
-    assert told["decisions"] > 20 and told["environment"]["kernel"]
+    record = json.loads((broken / "manifest.json").read_text())
+    assert (record["resumed_at_episode"], record["episodes_repeated"]) == (1, 1) and record["reproducible"].startswith("yes")
+    assert record["policy_sha256"] == policy.sha256() == AccPolicy.read(broken / "policy.npz").sha256()
+    assert record["decisions"] > 20 and record["environment"]["kernel"]
     first = Trainer.new(SMALL).learner.net.parameters
-    assert all((mine != other).any() for mine, other in zip(made.net.parameters, first, strict=True)), "it has learned"
+    assert all((weights != other).any() for weights, other in zip(policy.net.parameters, first, strict=True)), "it has learned"
     assert len((whole / "curve.csv").read_text().splitlines()) == 4
 
 
@@ -140,7 +140,7 @@ def test_a_training_goes_on_as_it_began(tmp_path: Path) -> None:
     checkpoint.write(trainer, tmp_path, {"settings": {"seed": 1}})
     assert checkpoint.FORMAT.length(tmp_path) == 0
     again = checkpoint.read(tmp_path, {"settings": {"seed": 1}}, SMALL)
-    assert all((mine == other).all() for mine, other in zip(trainer.arrays().values(), again.arrays().values(), strict=True))
+    assert all((array == other).all() for array, other in zip(trainer.arrays().values(), again.arrays().values(), strict=True))
     with pytest.raises(UsageError, match=r"settings.seed was 1 and is 2 now; a training goes on as it began"):
         checkpoint.read(tmp_path, {"settings": {"seed": 2}}, SMALL)
     (tmp_path / "checkpoint.npz").write_text("nothing")
@@ -158,7 +158,7 @@ def test_exploration_falls_by_half_after_its_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("words", "why"),
     [
         (("--episodes", "0"), "--episodes 0: give 1 or more"),
         (("--labs", "65"), "--labs 65: give 64 or fewer"),
@@ -169,10 +169,10 @@ def test_exploration_falls_by_half_after_its_steps() -> None:
         (("--resume",), "has no checkpoint.npz"),
     ],
 )
-def test_wrong_options_are_one_line(given: tuple[str, ...], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["method", "acc", "train", "--out", str(tmp_path / "out"), *given]) == 2
-    said = capsys.readouterr().err.strip()
-    assert why in said and "\n" not in said
+def test_wrong_options_are_one_line(words: tuple[str, ...], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["method", "acc", "train", "--out", str(tmp_path / "out"), *words]) == 2
+    stderr = capsys.readouterr().err.strip()
+    assert why in stderr and "\n" not in stderr
 
 
 @pytest.mark.lab
@@ -181,11 +181,11 @@ def test_a_run_reads_what_a_training_wrote(groups: str, most_decisions: int, tmp
     out = tmp_path / "trained"
     options = ["--episodes", "1", "--labs", "1", "--steps", "4", "--groups", groups, "--quiet"]
     assert main(["method", "acc", "train", "--out", str(out), *options]) == 0
-    told = json.loads((out / "manifest.json").read_text())
-    assert told["settings"]["groups"] == groups and 0 < told["decisions"] <= most_decisions
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["settings"]["groups"] == groups and 0 < manifest["decisions"] <= most_decisions
     short = ["time.duration=5ms", "controller.learn=false", f"controller.start={out / 'policy.npz'}"]
-    made = load(EXAMPLE, short)
-    overrides = [word for each in short for word in ("--set", each)]
-    assert made.controller.policy == "acc"
+    loaded = load(EXAMPLE, short)
+    overrides = [word for setting in short for word in ("--set", setting)]
+    assert loaded.controller.policy == "acc"
     assert main(["run", str(EXAMPLE), *overrides, "--out", str(tmp_path / "run"), "--no-plot", "--quiet"]) == 0
     assert (tmp_path / "run/acc-start.npz").read_bytes() == (out / "policy.npz").read_bytes()

@@ -50,14 +50,14 @@ def steps_of(*outputs: float) -> FdccTrees:
 
 
 def test_one_seed_gives_one_file_and_another_seed_another(small: None) -> None:
-    made = [distil.make(NET, Distillation(3, seed)) for seed in (1, 1, 2)]
-    assert made[0].sha256() == made[1].sha256() != made[2].sha256()
-    assert made[0].provenance["source_sha256"] == NET.sha256() and made[0].kind == "fdcc-tree"
+    policies = [distil.make(NET, Distillation(3, seed)) for seed in (1, 1, 2)]
+    assert policies[0].sha256() == policies[1].sha256() != policies[2].sha256()
+    assert policies[0].provenance["source_sha256"] == NET.sha256() and policies[0].kind == "fdcc-tree"
 
 
 def test_more_trees_are_nearer(small: None) -> None:
-    found = [distil.fidelity(NET, distil.make(NET, Distillation(count)))[0] for count in (1, 20)]
-    assert found[1].rms < 0.7 * found[0].rms and found[1].same > found[0].same
+    fidelities = [distil.fidelity(NET, distil.make(NET, Distillation(count)))[0] for count in (1, 20)]
+    assert fidelities[1].rms < 0.7 * fidelities[0].rms and fidelities[1].same > fidelities[0].same
 
 
 def test_the_network_follows_flows_that_trees_move_with_its_memory() -> None:
@@ -78,36 +78,36 @@ def test_rows_of_later_rounds_are_of_the_driver_s_states() -> None:
         return np.random.default_rng(number)
 
     teacher, grows = TablePolicy(NET.table()), TablePolicy(NicPolicy(steps_of(1.0, 1.0)).table())
-    (mine, answered), (theirs, _) = (rollouts.episodes(driver, teacher, 1, generator) for driver in (grows, teacher))
-    assert (mine[5000:, -1] == 1).all() and mine[:, QUEUE].mean() > theirs[:, QUEUE].mean()
-    assert answered[mine[:, QUEUE] > 1.5].mean() < -0.2, "the network would cut"
+    (grown_rows, answered), (teacher_rows, _) = (rollouts.episodes(driver, teacher, 1, generator) for driver in (grows, teacher))
+    assert (grown_rows[5000:, -1] == 1).all() and grown_rows[:, QUEUE].mean() > teacher_rows[:, QUEUE].mean()
+    assert answered[grown_rows[:, QUEUE] > 1.5].mean() < -0.2, "the network would cut"
 
 
 def test_borders_lie_between_a_nic_s_integers() -> None:
     rows = np.rint(np.random.default_rng(1).normal(size=(4000, 8)) * Q16) / Q16
     rows[:, 2] = 1.0
-    found = distil.borders(rows)
-    assert len(found) == 8 and len(found[2]) == 1 and all(len(each) > 60 for each in (found[0], found[7]))
-    assert all((each * Q16 % 1 == 0.5).all() for each in found)
+    borders = distil.borders(rows)
+    assert len(borders) == 8 and len(borders[2]) == 1 and all(len(column) > 60 for column in (borders[0], borders[7]))
+    assert all((column * Q16 % 1 == 0.5).all() for column in borders)
 
 
 def test_trees_over_eight_inputs_in_integers_are_those_in_floats() -> None:
     random = np.random.default_rng(5)
     inputs = np.rint(random.normal(size=(3000, 8)) * Q16) / Q16
-    wanted = np.clip(inputs[:, 7] - inputs[:, QUEUE], -1, 1)
-    made = FdccTrees.fit(inputs, wanted, np.ones(3000), distil.borders(inputs), 12)
-    assert set(np.unique(made.inputs)) >= {QUEUE, 7}
-    deployed = TablePolicy(NicPolicy(made).table())
+    target = np.clip(inputs[:, 7] - inputs[:, QUEUE], -1, 1)
+    trees = FdccTrees.fit(inputs, target, np.ones(3000), distil.borders(inputs), 12)
+    assert set(np.unique(trees.inputs)) >= {QUEUE, 7}
+    deployed = TablePolicy(NicPolicy(trees).table())
     output, memory = deployed.step(inputs, np.zeros((3000, 0)))
-    assert memory.shape == (3000, 0) and np.abs(output - made(inputs)).max() < 13 / Q16
-    assert np.sqrt(np.square(output - wanted).mean()) < 0.2 * wanted.std()
+    assert memory.shape == (3000, 0) and np.abs(output - trees(inputs)).max() < 13 / Q16
+    assert np.sqrt(np.square(output - target).mean()) < 0.2 * target.std()
 
 
 def test_outputs_end_at_one() -> None:
-    made = steps_of(3.0, -3.0)
+    trees = steps_of(3.0, -3.0)
     inputs = np.zeros((2, 8))
     inputs[1, QUEUE] = 1.0
-    assert made(inputs).tolist() == [1, -1] == TablePolicy(NicPolicy(made).table())(inputs).tolist()
+    assert trees(inputs).tolist() == [1, -1] == TablePolicy(NicPolicy(trees).table())(inputs).tolist()
 
 
 # --- files
@@ -132,7 +132,7 @@ def test_a_file_keeps_its_trees(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "name", "said"),
+    ("algorithm", "name", "message"),
     [
         ("fdcc-tree", "fdcc", "kind 'fdcc', which fdcc runs; fdcc-tree was asked for"),
         ("fdcc", "fdcc-tree", "kind 'fdcc-tree', which fdcc-tree runs; fdcc was asked for"),
@@ -140,8 +140,8 @@ def test_a_file_keeps_its_trees(tmp_path: Path) -> None:
         ("rlcc-tree", "fdcc-tree", "kind 'fdcc-tree', which fdcc-tree runs; rlcc-tree was asked for"),
     ],
 )
-def test_a_policy_of_another_kind_is_refused(algorithm: str, name: str, said: str) -> None:
-    with pytest.raises(AgentError, match=said):
+def test_a_policy_of_another_kind_is_refused(algorithm: str, name: str, message: str) -> None:
+    with pytest.raises(AgentError, match=message):
         nic_policy.load(algorithm, nic_policy.shipped(name))
 
 
@@ -156,8 +156,8 @@ def test_rl_cc_s_trees_have_four_inputs_and_fdcc_s_eight() -> None:
 
 def test_rl_cc_s_commands_refuse_them_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["method", "rlcc", "explain", "fdcc-tree"]) == 2
-    said = capsys.readouterr().err
-    assert len(said.splitlines()) == 1 and "is a policy of FDCC" in said and "controller=fdcc-tree" in said
+    stderr = capsys.readouterr().err
+    assert len(stderr.splitlines()) == 1 and "is a policy of FDCC" in stderr and "controller=fdcc-tree" in stderr
 
 
 # --- the command
@@ -169,8 +169,8 @@ def test_the_command_writes_trees_and_says_how_far_they_are_off(
     out = tmp_path / "t.npz"
     argv = ["method", "fdcc", "distil", "--trees", "3", "--out", str(out), "--quiet"]
     assert main(argv) == 0
-    said = capsys.readouterr().out
-    assert "3 trees of depth 4, 12 compares" in said and "held-out incasts" in said and "same way" in said
+    stdout = capsys.readouterr().out
+    assert "3 trees of depth 4, 12 compares" in stdout and "held-out incasts" in stdout and "same way" in stdout
     first = out.read_bytes()
     assert main(argv) == 0 and out.read_bytes() == first
     assert main(["method", "fdcc", "distil", "--policy", "fdcc-scripted", "--trees", "3", "--out", str(out), "--quiet"]) == 2
@@ -178,7 +178,7 @@ def test_the_command_writes_trees_and_says_how_far_they_are_off(
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "message"),
     [
         (("--trees", "0"), "--trees 0: give 1 to 64"),
         (("--trees", "65"), "--trees 65: give 1 to 64"),
@@ -189,18 +189,18 @@ def test_the_command_writes_trees_and_says_how_far_they_are_off(
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(
-    given: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["method", "fdcc", "distil", *given, "--out", str(tmp_path / "t.npz")]) == 2
+    assert main(["method", "fdcc", "distil", *options, "--out", str(tmp_path / "t.npz")]) == 2
     words = capsys.readouterr().err.strip()
-    assert said in words and "\n" not in words and not (tmp_path / "t.npz").exists()
+    assert message in words and "\n" not in words and not (tmp_path / "t.npz").exists()
 
 
 def test_a_distillation_of_the_policy_by_hand_cuts_with_the_queue(small: None) -> None:
-    made = distil.make(NicPolicy(scripted_network()), Distillation(20)).policy
+    trees = distil.make(NicPolicy(scripted_network()), Distillation(20)).policy
     inputs = np.zeros((2, 8))
     inputs[:, [0, 1, 6]] = [[0.0, -2.0, -1.0], [1.0, 1.5, -1.0]]
-    short, long = np.asarray(made(inputs))  # type: ignore[operator]
+    short, long = np.asarray(trees(inputs))  # type: ignore[operator]
     assert short > 0.1 and long < -0.1
 
 

@@ -39,19 +39,19 @@ STUDIES = [LIBRARY.load(name) for name in LIBRARY.names() if name.startswith("fd
 OF = {each.name.partition("/")[2]: each for each in STUDIES}
 
 
-def specs_of(study: Study, place: Path, *variants: Variant, full: bool = False) -> list[Spec]:
+def specs_of(study: Study, folder: Path, *variants: Variant, full: bool = False) -> list[Spec]:
     """Returns the specs of variants with seed 1; of all if none is given."""
-    options = StudyOptions(place, full=full)
+    options = StudyOptions(folder, full=full)
     collect.write(collect.folder(study.runs or study.name.rpartition("/")[2], options), study.files_of([1]))
-    return [collect.spec_of(study, each, options, 1) for each in variants or study.variants]
+    return [collect.spec_of(study, variant, options, 1) for variant in variants or study.variants]
 
 
 def evidence_of(study: Study, *measures: str, **tracks: np.ndarray) -> Evidence:
     """Returns evidence in which all variants have the same values."""
-    numbers = {each: {1: 1.0, 2: 2.0} for each in measures}
+    numbers = {measure: {1: 1.0, 2: 2.0} for measure in measures}
     track = Track(np.arange(4.0), tracks)
-    variants = [VariantEvidence(each.name, each.name, "#000000", numbers, {1: track}) for each in study.variants]
-    return Evidence({each.name: each for each in variants})
+    variants = [VariantEvidence(variant.name, variant.name, "#000000", numbers, {1: track}) for variant in study.variants]
+    return Evidence({variant.name: variant for variant in variants})
 
 
 # --- figure 3.2
@@ -64,17 +64,17 @@ def test_the_law_adds_up_the_differences() -> None:
 
 def test_the_law_is_drawn_beside_the_queue() -> None:
     at_s = np.linspace(0, 0.032, 100)
-    track = Track(at_s, {each: at_s for each in ("queue", "ingress_bps", "egress_bps")})
+    track = Track(at_s, {name: at_s for name in ("queue", "ingress_bps", "egress_bps")})
     measured = VariantEvidence(figure_3_2.VARIANT, figure_3_2.VARIANT, "#000000", {}, {1: track})
-    found = figure_3_2.STUDY.derive(Evidence({measured.name: measured}))
-    assert found.variants[figure_3_2.LAW].over_time[1].values["queue"].max() == 312_500
+    evidence = figure_3_2.STUDY.derive(Evidence({measured.name: measured}))
+    assert evidence.variants[figure_3_2.LAW].over_time[1].values["queue"].max() == 312_500
     assert figure_3_2.STUDY.draw is not None
-    assert [len(ax.get_lines()) for ax in figure_3_2.STUDY.draw(found).axes] == [2, 1, 1]
+    assert [len(ax.get_lines()) for ax in figure_3_2.STUDY.draw(evidence).axes] == [2, 1, 1]
 
 
 def test_flows_share_the_link_as_the_phases_say(tmp_path: Path) -> None:
-    (made,) = specs_of(OF["figure-3.2"], tmp_path)
-    flows = made.flows(made.graph())
+    (spec,) = specs_of(OF["figure-3.2"], tmp_path)
+    flows = spec.flows(spec.graph())
     for name, (start_ms, stop_ms, counts) in figure_3_2.PHASES.items():
         inside = [flow for flow in flows if start_ms <= flow.start_ns / 1e6 < stop_ms]
         assert [sum(flow.src == f"h{host}" for flow in inside) for host in (1, 2, 3, 4)] == list(counts)
@@ -85,20 +85,20 @@ def test_flows_share_the_link_as_the_phases_say(tmp_path: Path) -> None:
 @pytest.mark.lab
 def test_the_queue_grows_at_the_difference_stands_and_drains(tmp_path: Path, lab_kernel: Path) -> None:
     tmp_path.chmod(0o755)
-    found = collect.SpecRuns()(OF["figure-3.2"], StudyOptions(tmp_path, seeds=1), Quiet()).evidence
-    (row,) = found.variants.values()
+    evidence = collect.SpecRuns()(OF["figure-3.2"], StudyOptions(tmp_path, seeds=1), Quiet()).evidence
+    (row,) = evidence.variants.values()
     for name, growth in figure_3_2.GROWTH.items():
         assert row.numbers[growth.name][1] == pytest.approx(figure_3_2.DIFFERENCE_BPS[name], abs=0.01 * 0.25e9)
     assert row.numbers[figure_3_2.LONGEST.name][1] == pytest.approx(312_500, abs=3 * 1514)
-    assert {each.judge(found).verdict for each in figure_3_2.STUDY.identities} == {Verdict.SAME}
+    assert {identity.judge(evidence).verdict for identity in figure_3_2.STUDY.identities} == {Verdict.SAME}
     assert len(row.over_time[1].x) == 100
 
 
 @pytest.mark.parametrize(("growth_bps", "verdict"), [(0.2476e9, Verdict.SAME), (0.2474e9, Verdict.OPPOSITE)])
 def test_a_queue_that_grows_otherwise_breaks_an_identity(growth_bps: float, verdict: Verdict) -> None:
     grown = {figure_3_2.GROWTH["above"].name: {1: 0.25e9, 2: growth_bps}}
-    found = Evidence({figure_3_2.VARIANT: VariantEvidence(figure_3_2.VARIANT, "", "", grown)})
-    assert min(each.judge(found).verdict for each in figure_3_2.growing("above")) is min(verdict, Verdict.SAME)
+    evidence = Evidence({figure_3_2.VARIANT: VariantEvidence(figure_3_2.VARIANT, "", "", grown)})
+    assert min(criterion.judge(evidence).verdict for criterion in figure_3_2.growing("above")) is min(verdict, Verdict.SAME)
 
 
 # --- tables 6.1 and 6.2, figure 4.1
@@ -116,15 +116,15 @@ def test_tables_have_the_thesis_length_with_full(tmp_path: Path, name: str) -> N
 
 
 def test_three_racks_send_to_the_fourth(tmp_path: Path) -> None:
-    (made,) = specs_of(OF["table-6.1"], tmp_path, table_6_1.VARIANTS[0])
-    leaves = {port.node: cable for cable in made.graph().cables for port in (cable.a, cable.b)}
-    flows = made.flows(made.graph())
+    (spec,) = specs_of(OF["table-6.1"], tmp_path, table_6_1.VARIANTS[0])
+    leaves = {port.node: cable for cable in spec.graph().cables for port in (cable.a, cable.b)}
+    flows = spec.flows(spec.graph())
     racks = {next(end.node for end in (leaves[flow.src].a, leaves[flow.src].b) if end.node != flow.src) for flow in flows}
     assert len(racks) == 3 and {flow.dst for flow in flows} == {"h64"}
 
 
 @pytest.mark.parametrize(
-    ("study", "who", "flows", "change"),
+    ("study", "contestant", "flows", "change"),
     [
         ("table-6.1", TIMELY, 192, table_6_1.FLOOR),
         ("table-6.1", DCQCN, 768, table_6_1.UNTIMED),
@@ -135,10 +135,10 @@ def test_three_racks_send_to_the_fourth(tmp_path: Path) -> None:
     ],
 )
 def test_a_change_is_all_that_its_variant_has_of_its_own(
-    study: str, who: str, flows: int, change: Change, tmp_path: Path
+    study: str, contestant: str, flows: int, change: Change, tmp_path: Path
 ) -> None:
-    by_name = {each.name: each for each in OF[study].variants}
-    plain, changed = by_name[n_to_one.name(who, flows)], by_name[n_to_one.name(who, flows, change)]
+    by_name = {variant.name: variant for variant in OF[study].variants}
+    plain, changed = by_name[n_to_one.name(contestant, flows)], by_name[n_to_one.name(contestant, flows, change)]
     for full in (False, True):
         assert changed.keys(full) == {**plain.keys(full), **change.keys} != plain.keys(full)
     specs_of(OF[study], tmp_path, changed)
@@ -158,8 +158,8 @@ def test_a_contestant_s_own_frames_carry_that_share(payload_bytes: int, telemetr
 
 
 def test_the_window_of_one_bdp_is_the_thesis(tmp_path: Path) -> None:
-    (made,) = specs_of(OF["table-6.2"], tmp_path, table_6_2.VARIANTS[0])
-    one = Experiment.of(made)
+    (spec,) = specs_of(OF["table-6.2"], tmp_path, table_6_2.VARIANTS[0])
+    one = Experiment.of(spec)
     table = nics.flow_table(one.schedule, one.graph, one.router, one.spec)
     windows = set(table.records["inflight_bytes"].tolist())
     assert len(windows) == 1 and windows.pop() == pytest.approx(17_000, rel=0.02), "RL-CC's queue a flow in table 6.2"
@@ -170,8 +170,8 @@ def test_a_lone_flow_has_slowdown_1_and_the_whole_line() -> None:
     alone_ns = n_to_one.standalone_ns(size, links)
     assert alone_ns == 1000 * 1514 * 8 // 100 + 2 * 1514 * 8 // 100 + 3 * 160
     ended = np.array([(0, alone_ns, size)], [("start_ns", "<i8"), ("end_ns", "<i8"), ("size_bytes", "<u8")])
-    found = n_to_one._of_all(ended, links, 1)
-    assert found["slowdown"] == 1 and found["unfair"] == 0 and 0.99 < found["goodput"] < 1
+    numbers = n_to_one._of_all(ended, links, 1)
+    assert numbers["slowdown"] == 1 and numbers["unfair"] == 0 and 0.99 < numbers["goodput"] < 1
 
 
 def test_the_unfair_ratio_is_of_rates() -> None:
@@ -184,8 +184,8 @@ def test_the_unfair_ratio_is_of_rates() -> None:
 @pytest.mark.lab
 def test_the_buffer_fills_without_a_window_and_senders_are_paused(tmp_path: Path, lab_kernel: Path) -> None:
     tmp_path.chmod(0o755)
-    found = collect.SpecRuns()(OF["figure-4.1"], StudyOptions(tmp_path, seeds=1, duration="100us"), Quiet()).evidence
-    without, within = (each.numbers for each in found.variants.values())
+    evidence = collect.SpecRuns()(OF["figure-4.1"], StudyOptions(tmp_path, seeds=1, duration="100us"), Quiet()).evidence
+    without, within = (variant.numbers for variant in evidence.variants.values())
     assert without["longest_bytes"][1] > figure_4_1.FULL_BYTES and without["pauses"][1] > 64
     assert 63 * 16_000 < within["longest_bytes"][1] < 63 * 18_000 and within["pauses"][1] == 0
     assert without["paused_share"][1] > 0.1 and within["paused_share"][1] == 0
@@ -198,18 +198,18 @@ def test_the_buffer_fills_without_a_window_and_senders_are_paused(tmp_path: Path
 @pytest.mark.parametrize("name", ["figure-6.1", "figure-6.2", "figure-6.3", "figure-6.4", "unseen"])
 def test_every_contestant_has_a_window_and_fdcc_a_variant(tmp_path: Path, name: str) -> None:
     specs = specs_of(OF[name], tmp_path)
-    assert all(made.nic.inflight_bytes is not None for made in specs)
-    assert all(made.topology.pfc == "classes" or name == "unseen" for made in specs)
-    assert {made.controller.name for made in specs} == {"dcqcn", "timely", "hpcc", "rlcc-mlp", "fdcc"}
+    assert all(spec.nic.inflight_bytes is not None for spec in specs)
+    assert all(spec.topology.pfc == "classes" or name == "unseen" for spec in specs)
+    assert {spec.controller.name for spec in specs} == {"dcqcn", "timely", "hpcc", "rlcc-mlp", "fdcc"}
 
 
 @pytest.mark.parametrize(("full", "starts_ms"), [(False, (0, 5, 10, 15)), (True, (0, 35, 70, 105))])
 def test_flows_join_one_after_the_other(tmp_path: Path, full: bool, starts_ms: tuple[int, ...]) -> None:
-    made = specs_of(OF["figure-6.2"], tmp_path, full=full)[0]
-    flows = made.flows(made.graph())
+    spec = specs_of(OF["figure-6.2"], tmp_path, full=full)[0]
+    flows = spec.flows(spec.graph())
     assert len({flow.dst for flow in flows}) == 1 and len({flow.src for flow in flows}) == 4
     assert all(0 <= flow.start_ns - start * 10**6 <= 10_000 for flow, start in zip(flows, starts_ms, strict=True))
-    assert made.time.duration_ns == 4 * (starts_ms[1] - starts_ms[0]) * 10**6
+    assert spec.time.duration_ns == 4 * (starts_ms[1] - starts_ms[0]) * 10**6
 
 
 def test_a_phase_is_judged_in_its_second_half_by_the_flows_that_have_joined() -> None:
@@ -222,19 +222,19 @@ def test_a_phase_is_judged_in_its_second_half_by_the_flows_that_have_joined() ->
 
 @pytest.mark.parametrize("name", sorted(set(OF) - {"figure-3.2", "figure-3.3", "figure-4.1"}))
 def test_pictures_have_a_line_for_each_contestant(name: str) -> None:
-    study, drawn = OF[name], [each.name for each in figure_6_3.DRAWN] if name == "figure-6.3" else ["0", "1"]
-    found = evidence_of(study, *(each.name for each in study.measures), **dict.fromkeys(drawn, np.arange(4.0)))
+    study, drawn = OF[name], [measure.name for measure in figure_6_3.DRAWN] if name == "figure-6.3" else ["0", "1"]
+    evidence = evidence_of(study, *(measure.name for measure in study.measures), **dict.fromkeys(drawn, np.arange(4.0)))
     if name == "figure-6.3":
         at = np.array(figure_6_3.PERCENTILES)
         track = Track(at, dict.fromkeys(drawn, at))
-        found = Evidence({each.name: replace(each, over_time={1: track}) for each in found.variants.values()})
+        evidence = Evidence({variant.name: replace(variant, over_time={1: track}) for variant in evidence.variants.values()})
     assert study.draw is not None
-    axes = study.draw(found).axes
+    axes = study.draw(evidence).axes
     if name in ("figure-6.1", "figure-6.2"):
-        assert [ax.get_title(loc="left").partition(":")[0] for ax in axes] == [each.name for each in study.variants]
+        assert [ax.get_title(loc="left").partition(":")[0] for ax in axes] == [variant.name for variant in study.variants]
         return
-    shown = {str(line.get_label()).partition(",")[0] for line in axes[0].get_lines()}
-    assert set(CONTESTANTS) <= shown and len(axes) == (9 if name == "figure-6.3" else 3)
+    labels = {str(line.get_label()).partition(",")[0] for line in axes[0].get_lines()}
+    assert set(CONTESTANTS) <= labels and len(axes) == (9 if name == "figure-6.3" else 3)
 
 
 def test_percentiles_are_of_flows_and_of_none_if_one_did_not_end() -> None:
@@ -243,9 +243,9 @@ def test_percentiles_are_of_flows_and_of_none_if_one_did_not_end() -> None:
     result: Any = SimpleNamespace(
         records=lambda _: flows, derived=lambda _: {"paused_share": SimpleNamespace(to_numpy=lambda: np.array([0, 0, 0.5, 0.1]))}
     )
-    found = figure_6_3.measure(result)
-    assert found["distance_p50"] == pytest.approx(1 / 7) and found["paused_share"] == pytest.approx(0.15)
-    assert set(found) == {each.name for each in figure_6_3.STUDY.measures}
+    numbers = figure_6_3.measure(result)
+    assert numbers["distance_p50"] == pytest.approx(1 / 7) and numbers["paused_share"] == pytest.approx(0.15)
+    assert set(numbers) == {measure.name for measure in figure_6_3.STUDY.measures}
     assert figure_6_3.track(result).values["distance"][[0, -1]] == pytest.approx([1 / 7, 3 / 7], rel=5e-3)
     flows["end_ns"][3] = -1
     assert figure_6_3.measure(result) == {"unfinished": 1.0} and not figure_6_3.track(result).values
@@ -255,33 +255,33 @@ def test_a_lossy_fabric_leaves_the_pauses_undefined() -> None:
     flows = np.zeros(2, [("start_ns", "<i8"), ("end_ns", "<i8"), ("size_bytes", "<u8")])
     flows["end_ns"] = (5, -1)
     result: Any = SimpleNamespace(records=lambda _: flows, summary={"drops": 7})
-    found = n_to_one.measure(result, 3)
-    assert np.isnan(found.pop("pauses")) and np.isnan(found.pop("paused_share"))
-    assert found == {"drops": 7.0, "unfinished": 1.0}
+    numbers = n_to_one.measure(result, 3)
+    assert np.isnan(numbers.pop("pauses")) and np.isnan(numbers.pop("paused_share"))
+    assert numbers == {"drops": 7.0, "unfinished": 1.0}
 
 
 def test_figure_6_3_has_the_runs_of_table_6_1() -> None:
     table, figure = OF["table-6.1"], OF["figure-6.3"]
-    shared = [each for each in figure.variants if each in table.variants]
+    shared = [variant for variant in figure.variants if variant in table.variants]
     assert figure.runs == table.runs and len(shared) == len(CONTESTANTS) * len(table_6_1.COUNTS)
-    names = [each.name for each in (*table.variants, *(each for each in figure.variants if each not in shared))]
+    names = [variant.name for variant in (*table.variants, *(variant for variant in figure.variants if variant not in shared))]
     assert len(names) == len(set(names)), "both studies' runs are in one folder"
 
 
 def test_lone_flows_take_their_frames_and_their_path() -> None:
-    found = figure_6_4.alone_ns(np.array([1440, 14_400, 14_400], dtype=np.uint64), np.array([False, False, True]))
+    alone_ns = figure_6_4.alone_ns(np.array([1440, 14_400, 14_400], dtype=np.uint64), np.array([False, False, True]))
     frame_ns = 1514 * 8 / 100
-    assert found == pytest.approx([2 * frame_ns + 320, 11 * frame_ns + 320, 11 * frame_ns + 2 * frame_ns / 4 + 640])
+    assert alone_ns == pytest.approx([2 * frame_ns + 320, 11 * frame_ns + 320, 11 * frame_ns + 2 * frame_ns / 4 + 640])
 
 
 def test_the_policy_of_figure_6_4_aims_at_its_load() -> None:
     """It grows below the load and falls above it, whatever the queue says; a flow with a smaller window aims a little higher."""
 
     def output(rtt: float, sent: float, window: float = 1.0, queue: float = 0.0) -> float:
-        seen = np.zeros((1, len(fdcc.OBSERVATIONS)))
-        given = {"rtt": rtt, "switch_rate": sent, "ins_rate": window, "queue": queue}
-        seen[0, [fdcc.OBSERVATIONS.index(name) for name in given]] = list(given.values())
-        return float(network.step(fdcc.to_inputs(seen), np.zeros((1, network.memory)))[0][0])
+        observation = np.zeros((1, len(fdcc.OBSERVATIONS)))
+        signals = {"rtt": rtt, "switch_rate": sent, "ins_rate": window, "queue": queue}
+        observation[0, [fdcc.OBSERVATIONS.index(name) for name in signals]] = list(signals.values())
+        return float(network.step(fdcc.to_inputs(observation), np.zeros((1, network.memory)))[0][0])
 
     network = figure_6_4.aimed().policy
     assert isinstance(network, fdcc.FdccNet)
@@ -293,10 +293,10 @@ def test_the_policy_of_figure_6_4_aims_at_its_load() -> None:
 
 def test_a_lossy_fabric_has_no_pauses_and_the_leaf_spine_is_acc_s(tmp_path: Path) -> None:
     study = OF["unseen"]
-    for each, made in zip(study.variants, specs_of(study, tmp_path), strict=True):
-        lossy = each.name.startswith(unseen.LOSSY)
-        assert (made.topology.pfc == "classes") is not lossy and len(made.graph().hosts) == (128 if lossy else 24)
-        assert each.given == ({"links": 3, "scale": 1} if lossy else {"links": 4, "scale": 4})
+    for variant, spec in zip(study.variants, specs_of(study, tmp_path), strict=True):
+        lossy = variant.name.startswith(unseen.LOSSY)
+        assert (spec.topology.pfc == "classes") is not lossy and len(spec.graph().hosts) == (128 if lossy else 24)
+        assert variant.given == ({"links": 3, "scale": 1} if lossy else {"links": 4, "scale": 4})
 
 
 @pytest.mark.lab
@@ -304,7 +304,7 @@ def test_two_flows_share_the_line_and_one_has_it_alone(tmp_path: Path, lab_kerne
     tmp_path.chmod(0o755)
     study, options = OF["figure-6.1"], StudyOptions(tmp_path, seeds=1, variants=(DCQCN,))
     evidence = collect.SpecRuns()(study, options, Quiet()).evidence
-    found = evidence.variants[DCQCN].numbers
-    assert found[figure_6_1.ALONE.name][1] > 0.9 and found[figure_6_1.SHARED.name][1] > 0.9
-    assert found[figure_6_1.SHORT.name][1] == pytest.approx(0.5, abs=0.05) and found["drops"][1] == 0
+    numbers = evidence.variants[DCQCN].numbers
+    assert numbers[figure_6_1.ALONE.name][1] > 0.9 and numbers[figure_6_1.SHARED.name][1] > 0.9
+    assert numbers[figure_6_1.SHORT.name][1] == pytest.approx(0.5, abs=0.05) and numbers["drops"][1] == 0
     assert len(evidence.variants[DCQCN].over_time[1].x) == 100

@@ -24,11 +24,11 @@ SMALL = FdccTrainingSettings(
 STEP = 1e-4
 
 
-def slope(value: Callable[[Sequence[np.ndarray]], float], weights: Sequence[np.ndarray], which: int, way: np.ndarray) -> float:
+def slope(value: Callable[[Sequence[np.ndarray]], float], weights: Sequence[np.ndarray], index: int, way: np.ndarray) -> float:
     """Returns how a value changes as one of the weights goes that way."""
 
     def moved(step: float) -> float:
-        return value([each + step * way if number == which else each for number, each in enumerate(weights)])
+        return value([weight + step * way if number == index else weight for number, weight in enumerate(weights)])
 
     return (moved(STEP) - moved(-STEP)) / (2 * STEP)
 
@@ -38,40 +38,40 @@ def test_the_actor_is_the_nics_network_and_its_gradient_that_of_finite_differenc
     net = fdcc.random_network(random)
     inputs, memory = random.normal(size=(7, 20, 8)), 0.3 * random.normal(size=(20, 32))
     pull = random.normal(size=(7, 20))
-    weights = [each.astype(np.float32) for each in net.weights]
-    given = actor.forward(weights, inputs.astype(np.float32), memory.astype(np.float32))
+    weights = [array.astype(np.float32) for array in net.weights]
+    forward = actor.forward(weights, inputs.astype(np.float32), memory.astype(np.float32))
     exact = net.steps(inputs, memory)
-    assert given.output == pytest.approx(exact.output, abs=1e-5)
-    assert given.memory == pytest.approx(exact.cells.memory, abs=1e-5)
-    found = actor.backward(weights, given, pull.astype(np.float32))
+    assert forward.output == pytest.approx(exact.output, abs=1e-5)
+    assert forward.memory == pytest.approx(exact.cells.memory, abs=1e-5)
+    gradient = actor.backward(weights, forward, pull.astype(np.float32))
 
     def value(moved: Sequence[np.ndarray]) -> float:
         return float((pull * fdcc.FdccNet(tuple(moved)).steps(inputs, memory).output).sum())
 
-    for which, weight in enumerate(net.weights):
+    for index, weight in enumerate(net.weights):
         way = random.normal(size=weight.shape)
-        expected = slope(value, net.weights, which, way)
-        assert float((found[which] * way).sum()) == pytest.approx(expected, rel=5e-3, abs=5e-3), which
+        expected = slope(value, net.weights, index, way)
+        assert float((gradient[index] * way).sum()) == pytest.approx(expected, rel=5e-3, abs=5e-3), index
 
 
 def test_the_critics_gradients_are_those_of_finite_differences() -> None:
     random = np.random.default_rng(2)
     weights = twin_critics.random_critics(20, random)
     columns, pull = random.normal(size=(20, 30)).astype(np.float32), random.normal(size=(2, 1, 30)).astype(np.float32)
-    found, entered = twin_critics.gradient(weights, twin_critics.values(weights, columns), pull)
-    wide = [each.astype(np.float64) for each in weights]
+    weight_gradients, entered = twin_critics.gradient(weights, twin_critics.values(weights, columns), pull)
+    wide = [array.astype(np.float64) for array in weights]
 
     def value(moved: Sequence[np.ndarray]) -> float:
         return float((pull * twin_critics.values(moved[:-1], moved[-1])[-1]).sum())
 
-    everything, gradients = [*wide, columns.astype(np.float64)], [*found, entered.sum(axis=0)]
-    for which, weight in enumerate(everything):
+    everything, gradients = [*wide, columns.astype(np.float64)], [*weight_gradients, entered.sum(axis=0)]
+    for index, weight in enumerate(everything):
         way = random.normal(size=weight.shape) / 100
-        expected = slope(value, everything, which, way)
-        assert float((gradients[which] * way).sum()) == pytest.approx(expected, rel=1e-2, abs=1e-3), which
+        expected = slope(value, everything, index, way)
+        assert float((gradients[index] * way).sum()) == pytest.approx(expected, rel=1e-2, abs=1e-3), index
 
 
-def signals(**given: float) -> Signals:
+def signals(**overrides: float) -> Signals:
     quiet = {
         "rtt": 1.0,
         "queue": 0.0,
@@ -81,7 +81,7 @@ def signals(**given: float) -> Signals:
         "queue_change": 0.0,
         "ins_rate": 0.0,
     }
-    return Signals(*(np.array([each]) for each in (quiet | given).values()))
+    return Signals(*(np.array([value]) for value in (quiet | overrides).values()))
 
 
 def test_the_rewards_are_the_thesis_and_ours() -> None:
@@ -110,9 +110,9 @@ def streams(lengths: Sequence[int], first: int = 0) -> Streams:
     """Returns flows with these numbers of decisions. Each observation is the decision's number, counted through."""
     total = sum(lengths)
     number = np.arange(first, first + total, dtype=np.float32)
-    place = np.concatenate([np.arange(each) for each in lengths]).astype(np.int32)
+    position = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
     wide = [np.repeat(number[:, None], width, axis=1) for width in (8, CENTRAL, 32)]
-    return Streams(*wide, number, number, number, place)
+    return Streams(*wide, number, number, number, position)
 
 
 def test_sequences_are_of_one_flow_and_histories_end_at_its_first_decision() -> None:
@@ -123,8 +123,8 @@ def test_sequences_are_of_one_flow_and_histories_end_at_its_first_decision() -> 
     assert drawn.action.shape == (6, 40) and drawn.memory.shape == (6, 40, 32)
     assert (np.diff(drawn.place, axis=0) == 1).all() and (np.diff(drawn.action, axis=0) == 1).all()
     assert set(drawn.action[0].astype(int)) <= {*range(15), *range(23, 30)}
-    seen = replay.histories(np.array([0, 2, 25]), 4).reshape(3, 4, 8)[..., 0]
-    assert seen.tolist() == [[0, 0, 0, 0], [2, 1, 0, 0], [25, 24, 23, 0]]
+    history = replay.histories(np.array([0, 2, 25]), 4).reshape(3, 4, 8)[..., 0]
+    assert history.tolist() == [[0, 0, 0, 0], [2, 1, 0, 0], [25, 24, 23, 0]]
     replay.add(streams([30], 35))
     assert len(replay) == 50 and replay.rows(np.array([0, 49])).action.tolist() == [15, 64]
     assert replay.histories(np.array([1]), 4).reshape(4, 8)[:, 0].tolist() == [16, 15, 0, 0], "what is gone is not seen"
@@ -149,12 +149,12 @@ def test_one_seed_gives_one_learner_and_another_gives_another(name: str) -> None
         return learner
 
     one, again, other = learned(1), learned(1), learned(2)
-    assert all((mine == same).all() for mine, same in zip(one.arrays().values(), again.arrays().values(), strict=True))
-    assert any((mine != its).any() for mine, its in zip(one.actor, other.actor, strict=True))
+    assert all((array == same).all() for array, same in zip(one.arrays().values(), again.arrays().values(), strict=True))
+    assert any((array != its).any() for array, its in zip(one.actor, other.actor, strict=True))
     goes_on = Td3.of_arrays(one.arrays(), settings)
-    assert all((mine == same).all() for mine, same in zip(one.arrays().values(), goes_on.arrays().values(), strict=True))
+    assert all((array == same).all() for array, same in zip(one.arrays().values(), goes_on.arrays().values(), strict=True))
     begun = Td3.new(settings)
-    assert all((mine != its).any() for mine, its in zip(one.actor, begun.actor, strict=True)), "every layer has learned"
+    assert all((array != its).any() for array, its in zip(one.actor, begun.actor, strict=True)), "every layer has learned"
     assert one.critics[0].shape[2] == 4 * 8 + 1 + (CENTRAL if how.central else 0)
 
 
@@ -162,12 +162,12 @@ def test_a_learner_finds_a_better_action() -> None:
     """One decision earns more the larger its action is. The actor's actions rise, whatever it sees."""
     random, settings = np.random.default_rng(3), replace(SMALL, preset="thesis", sequences=16)
     learner, replay = Td3.new(settings), StreamReplay(4000)
-    made = play(incasts.drawn(random, 2, 4, PRESETS["thesis"]), learner.actor, PRESETS["thesis"], 100, random, 0.5)
-    replay.add(replace(made, reward=made.action))
-    before = actor.forward(learner.actor, made.observed[None], made.memory).output.mean()
+    stream = play(incasts.drawn(random, 2, 4, PRESETS["thesis"]), learner.actor, PRESETS["thesis"], 100, random, 0.5)
+    replay.add(replace(stream, reward=stream.action))
+    before = actor.forward(learner.actor, stream.observed[None], stream.memory).output.mean()
     for _ in range(120):
         learner.update(replay, random)
-    after = actor.forward(learner.actor, made.observed[None], made.memory).output.mean()
+    after = actor.forward(learner.actor, stream.observed[None], stream.memory).output.mean()
     assert after > before + 0.3
 
 
@@ -175,9 +175,9 @@ def test_rewards_are_those_of_the_next_measurement() -> None:
     """With a reward that tells what was seen, a decision's reward is what its flow saw next."""
     random, settings = np.random.default_rng(1), replace(SMALL)
     learner = Td3.new(settings)
-    how = replace(PRESETS["ours"], reward=lambda seen, count, queue: seen.rtt)
-    made = play(incasts.drawn(random, 2, 4, how), learner.actor, how, 100, random, 0.3)
-    seen = 2.0 ** (3 * made.observed[:, 0].astype(float)) - 2.0**-12
-    follows = np.flatnonzero(made.place[1:] == made.place[:-1] + 1)
-    assert len(follows) > 50 and made.reward[follows] == pytest.approx(np.minimum(seen, 1024)[follows + 1], rel=1e-4)
-    assert np.abs(made.action).max() <= 1 and made.action[follows] == pytest.approx(made.observed[follows + 1, 7], abs=1e-6)
+    how = replace(PRESETS["ours"], reward=lambda signals, count, queue: signals.rtt)
+    stream = play(incasts.drawn(random, 2, 4, how), learner.actor, how, 100, random, 0.3)
+    rtts = 2.0 ** (3 * stream.observed[:, 0].astype(float)) - 2.0**-12
+    follows = np.flatnonzero(stream.place[1:] == stream.place[:-1] + 1)
+    assert len(follows) > 50 and stream.reward[follows] == pytest.approx(np.minimum(rtts, 1024)[follows + 1], rel=1e-4)
+    assert np.abs(stream.action).max() <= 1 and stream.action[follows] == pytest.approx(stream.observed[follows + 1, 7], abs=1e-6)

@@ -17,7 +17,7 @@ from dc_gym.methods.fdcc.offline.telemetry_fluid import Incasts, Signals, Teleme
 def same(networks: int, flows: int, window: float, *, packets: float = 64, background: float = 0, queue: float = 0) -> Incasts:
     """Returns networks whose flows all begin at 0 with one window."""
     shape = (networks, flows)
-    full = [np.full(networks, each) for each in (packets, background, queue)]
+    full = [np.full(networks, value) for value in (packets, background, queue)]
     return Incasts(np.full(shape, window), np.zeros(shape), *full)
 
 
@@ -25,37 +25,37 @@ def settled(model: TelemetryFluid, steps: int = 600, factor: float = 1.0) -> Sig
     """Runs a model whose flows decide by one factor. Returns what they measured at their last decisions, flow by flow."""
     last = np.full((7, model.windows.size), np.nan)
     for _ in range(steps):
-        if len(who := model.step()):
-            seen = model.measure(who)
-            last[:, who] = [getattr(seen, name) for name in Signals.__slots__]
-            model.decide(who, np.full(len(who), factor))
+        if len(flows := model.step()):
+            signals = model.measure(flows)
+            last[:, flows] = [getattr(signals, name) for name in Signals.__slots__]
+            model.decide(flows, np.full(len(flows), factor))
     return Signals(*last)
 
 
 @pytest.mark.parametrize(("flows", "window"), [(4, 1.0), (32, 1.0), (32, 0.125), (3, 16.0)])
 def test_windows_in_force_leave_their_sum_less_the_bdp(flows: int, window: float) -> None:
     model = TelemetryFluid(same(2, flows, window))
-    seen, queue = settled(model), flows * window - 1
+    signals, queue = settled(model), flows * window - 1
     assert model.queue == pytest.approx([queue, queue], rel=1e-6)
-    assert seen.rtt == pytest.approx(1 + queue, rel=1e-6) and seen.queue == pytest.approx(queue, rel=1e-6)
-    assert seen.goodput == pytest.approx(1 / flows, rel=1e-6) and seen.switch_rate == pytest.approx(1)
-    assert seen.rtt_change == pytest.approx(0, abs=1e-6) and seen.queue_change == pytest.approx(0, abs=1e-6)
-    assert seen.ins_rate == pytest.approx(window)
+    assert signals.rtt == pytest.approx(1 + queue, rel=1e-6) and signals.queue == pytest.approx(queue, rel=1e-6)
+    assert signals.goodput == pytest.approx(1 / flows, rel=1e-6) and signals.switch_rate == pytest.approx(1)
+    assert signals.rtt_change == pytest.approx(0, abs=1e-6) and signals.queue_change == pytest.approx(0, abs=1e-6)
+    assert signals.ins_rate == pytest.approx(window)
 
 
 def test_shares_are_those_of_windows_and_small_sums_leave_no_queue() -> None:
-    made = replace(same(2, 2, 1.0), windows=np.array([[1.0, 0.25], [0.25, 0.5]]))
-    model = TelemetryFluid(made)
-    seen = settled(model)
+    networks = replace(same(2, 2, 1.0), windows=np.array([[1.0, 0.25], [0.25, 0.5]]))
+    model = TelemetryFluid(networks)
+    signals = settled(model)
     assert model.queue == pytest.approx([0.25, 0.0], abs=1e-6)
-    assert seen.goodput == pytest.approx([0.8, 0.2, 0.25, 0.5], rel=1e-3)
-    assert seen.switch_rate == pytest.approx([1, 1, 0.75, 0.75], rel=1e-3)
+    assert signals.goodput == pytest.approx([0.8, 0.2, 0.25, 0.5], rel=1e-3)
+    assert signals.switch_rate == pytest.approx([1, 1, 0.75, 0.75], rel=1e-3)
 
 
 def test_whole_packets_are_in_force_at_least_one() -> None:
     """Windows of 1.9 packets are in force as one; those of half a packet as well, and their rate alone holds them back."""
-    made = replace(same(2, 16, 1.0, packets=8), windows=np.array([[1.9 / 8] * 16, [0.5 / 8] * 16]))
-    model = TelemetryFluid(made)
+    networks = replace(same(2, 16, 1.0, packets=8), windows=np.array([[1.9 / 8] * 16, [0.5 / 8] * 16]))
+    model = TelemetryFluid(networks)
     settled(model)
     assert model.queue == pytest.approx([16 / 8 - 1, 0], abs=1e-6), "16 x 0.5 packets are the line's 8 in a round trip"
     assert model.enforced() == pytest.approx(1 / 8)
@@ -93,9 +93,9 @@ def test_a_decision_takes_half_a_round_trip_and_a_size_ends_a_flow() -> None:
     model = TelemetryFluid(replace(same(1, 4, 1.0), size=40.0))
     times: list[float] = []
     while model.now[0] < 100:
-        if 0 in (who := model.step()):
+        if 0 in (flows := model.step()):
             times.append(model.now[0])
-        model.decide(who, np.ones(len(who)))
+        model.decide(flows, np.ones(len(flows)))
     assert np.diff(times)[-10:] == pytest.approx(2, rel=0.02), "half of four"
     while model.now[0] < 200:
         model.step()
@@ -103,10 +103,10 @@ def test_a_decision_takes_half_a_round_trip_and_a_size_ends_a_flow() -> None:
 
 
 def test_the_past_is_dropped_and_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = _History.drop
+    drop = _History.drop
     short, long = (TelemetryFluid(same(2, 4, 1.0, queue=3)) for _ in range(2))
     with monkeypatch.context() as patch:
-        patch.setattr(_History, "drop", lambda history, oldest: kept(history, 0))
+        patch.setattr(_History, "drop", lambda history, oldest: drop(history, 0))
         settled(long, 2000, 0.99)
     settled(short, 2000, 0.99)
     assert len(short._lines) < len(long._lines)

@@ -46,7 +46,7 @@ def test_a_training_that_was_stopped_goes_on_and_gives_the_same_bytes(
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     for out in (whole, broken):
         out.mkdir()
-    made = train.train(SMALL, whole, Quiet())
+    policy = train.train(SMALL, whole, Quiet())
     written = checkpoint.write
 
     class Stopped(Exception):
@@ -65,10 +65,10 @@ def test_a_training_that_was_stopped_goes_on_and_gives_the_same_bytes(
     train.train(SMALL, broken, Quiet(), resume=True)
     for name in KEPT:
         assert (whole / name).read_bytes() == (broken / name).read_bytes(), name
-    told = json.loads((broken / "manifest.json").read_text())
-    assert told["resumed_at_episode"] == 3 and told["policy_sha256"] == made.sha256()
-    assert isinstance(made.policy, fdcc.FdccNet) and made.policy.history == 4
-    assert NicPolicy.read(broken / "policy.npz").sha256() == made.sha256()
+    manifest = json.loads((broken / "manifest.json").read_text())
+    assert manifest["resumed_at_episode"] == 3 and manifest["policy_sha256"] == policy.sha256()
+    assert isinstance(policy.policy, fdcc.FdccNet) and policy.policy.history == 4
+    assert NicPolicy.read(broken / "policy.npz").sha256() == policy.sha256()
     assert len((whole / "curve.csv").read_text().splitlines()) == 5
     stages = (whole / "stages.csv").read_text().splitlines()
     assert [line.split(",")[:3] for line in stages[1:]] == [["2", "2", "2"], ["4", "4", "2"]]
@@ -100,7 +100,7 @@ def test_a_training_goes_on_as_it_began(tmp_path: Path) -> None:
     checkpoint.write(trainer, tmp_path, {"settings": {"seed": 1}})
     assert checkpoint.FORMAT.length(tmp_path) == 0
     again = checkpoint.read(tmp_path, {"settings": {"seed": 1}}, SMALL)
-    assert all((mine == other).all() for mine, other in zip(trainer.arrays().values(), again.arrays().values(), strict=True))
+    assert all((array == other).all() for array, other in zip(trainer.arrays().values(), again.arrays().values(), strict=True))
     with pytest.raises(UsageError, match=r"settings.seed was 1 and is 2 now; a training goes on as it began"):
         checkpoint.read(tmp_path, {"settings": {"seed": 2}}, SMALL)
     with pytest.raises(UsageError, match="its critics does not have the shapes of this training's networks"):
@@ -111,7 +111,7 @@ def test_a_training_goes_on_as_it_began(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("words", "why"),
     [
         (("--history", "9"), "--history 9: FDCC looks back on 1 to 8 observations; give one of those"),
         (("--history", "0"), "--history 0: FDCC looks back on 1 to 8 observations"),
@@ -125,17 +125,17 @@ def test_a_training_goes_on_as_it_began(tmp_path: Path) -> None:
         (("--resume",), "has no checkpoint.npz"),
     ],
 )
-def test_wrong_options_are_one_line(given: tuple[str, ...], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["method", "fdcc", "train", "--out", str(tmp_path / "out"), *given]) == 2
-    said = capsys.readouterr().err.strip()
-    assert why in said and "\n" not in said
+def test_wrong_options_are_one_line(words: tuple[str, ...], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["method", "fdcc", "train", "--out", str(tmp_path / "out"), *words]) == 2
+    stderr = capsys.readouterr().err.strip()
+    assert why in stderr and "\n" not in stderr
 
 
 def test_windows_that_stay_fill_the_line_and_flood_the_queue() -> None:
     """A network of zeros keeps windows of one BDP: full, and in whole packets all but one BDP of them in the queue."""
     zeros = [np.zeros(shape, np.float32) for shape in fdcc.SHAPES]
-    found = model_incasts.run(Actor(zeros), 8)
-    assert found.used > 0.9 and found.longest_bdp == pytest.approx(8 * 11 / 11.2 - 1, rel=1e-6)
+    outcome = model_incasts.run(Actor(zeros), 8)
+    assert outcome.used > 0.9 and outcome.longest_bdp == pytest.approx(8 * 11 / 11.2 - 1, rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,10 @@ TRANSFORM_BOUND = 1e-4
 def drawn_observations(count, seed=1):
     """Returns observations that cover all their range, in integers: Q20, the action in Q16."""
     random = np.random.default_rng(seed)
-    found = np.exp2(random.uniform(-14, 11, (count, 8)))
-    found[:, fdcc.CHANGES] *= random.choice([-1, 1], (count, 2))
-    found[: count // 10, random.integers(7)] = 0
-    whole = np.rint(found * Q20).astype(np.int64)
+    values = np.exp2(random.uniform(-14, 11, (count, 8)))
+    values[:, fdcc.CHANGES] *= random.choice([-1, 1], (count, 2))
+    values[: count // 10, random.integers(7)] = 0
+    whole = np.rint(values * Q20).astype(np.int64)
     whole[:, -1] = random.integers(-Q16, Q16 + 1, count)
     return whole
 
@@ -46,31 +46,31 @@ def as_floats(whole):
 
 def test_inputs_in_integers_are_those_in_floats_within_a_bound():
     whole = drawn_observations(20000)
-    found = fdcc.integer_inputs(whole) / Q16
-    assert np.abs(found - fdcc.to_inputs(as_floats(whole))).max() < TRANSFORM_BOUND
-    assert np.abs(found).max() <= fdcc.MAX_INPUT
+    inputs = fdcc.integer_inputs(whole) / Q16
+    assert np.abs(inputs - fdcc.to_inputs(as_floats(whole))).max() < TRANSFORM_BOUND
+    assert np.abs(inputs).max() <= fdcc.MAX_INPUT
 
 
 def test_inputs_at_their_ends():
     ends = [[0.0] * 8, [1.0] * 8, [5000.0] * 8, [-5000.0] * 8]
-    found = fdcc.to_inputs(ends)
-    assert found[0] == pytest.approx([-4, -4, 0, -4, 0, 0, -4, 0])
-    assert found[1] == pytest.approx([0, 0, 1, 0, 1, 1, 0, 1], abs=0.03)
-    assert found[2] == pytest.approx([10 / 3, 10 / 3, 4, 10 / 3, 3.5, 3.5, 10 / 3, 1], abs=1e-3)
-    assert found[3] == pytest.approx([-4, -4, 0, -4, -3.5, -3.5, -4, -1], abs=1e-3)
+    inputs = fdcc.to_inputs(ends)
+    assert inputs[0] == pytest.approx([-4, -4, 0, -4, 0, 0, -4, 0])
+    assert inputs[1] == pytest.approx([0, 0, 1, 0, 1, 1, 0, 1], abs=0.03)
+    assert inputs[2] == pytest.approx([10 / 3, 10 / 3, 4, 10 / 3, 3.5, 3.5, 10 / 3, 1], abs=1e-3)
+    assert inputs[3] == pytest.approx([-4, -4, 0, -4, -3.5, -3.5, -4, -1], abs=1e-3)
 
 
 def test_the_logarithm_in_integers_never_falls():
     values = np.concatenate([np.arange(1, 70000), np.arange(2**31 - 70000, 2**31 + 70000)])
-    found = fdcc.integer_log2(values)
-    assert (np.diff(found) >= 0).all() and np.abs(found / Q16 - np.log2(values)).max() < 2.0**-14
+    logarithms = fdcc.integer_log2(values)
+    assert (np.diff(logarithms) >= 0).all() and np.abs(logarithms / Q16 - np.log2(values)).max() < 2.0**-14
 
 
 def test_factors():
     assert fdcc.factor([-1.0, 0.0, 0.5, 1.0]) == pytest.approx([2 / 3, 1, 1.25, 1.5])
     outputs = np.arange(-Q16, Q16 + 1)
-    found = fdcc.integer_factor(outputs) / Q20
-    assert np.abs(found - fdcc.factor(outputs / Q16)).max() < 2 / Q20 and (np.diff(found) >= 0).all()
+    factors = fdcc.integer_factor(outputs) / Q20
+    assert np.abs(factors - fdcc.factor(outputs / Q16)).max() < 2 / Q20 and (np.diff(factors) >= 0).all()
 
 
 def test_decisions_in_a_row_are_those_one_by_one():
@@ -86,19 +86,19 @@ def test_decisions_in_a_row_are_those_one_by_one():
 def test_integers_stay_near_floats_over_whole_lives():
     random = np.random.default_rng(3)
     policy = NicPolicy(fdcc.random_network(random))
-    deployed, exact, kept = TablePolicy(policy.table()), np.zeros((7, MEMORY)), np.zeros((7, MEMORY))
+    deployed, exact, memory = TablePolicy(policy.table()), np.zeros((7, MEMORY)), np.zeros((7, MEMORY))
     for number in range(60):
         now = fdcc.to_inputs(as_floats(drawn_observations(7, number)))
-        (mine, kept), (theirs, exact) = deployed.step(now, kept), policy.policy.step(now, exact)
-        assert np.abs(mine - theirs).max() < 0.03
+        (deployed_output, memory), (exact_output, exact) = deployed.step(now, memory), policy.policy.step(now, exact)
+        assert np.abs(deployed_output - exact_output).max() < 0.03
     assert deployed.memory == policy.policy.memory == MEMORY
 
 
 def test_the_scripted_policy_falls_with_the_queue_and_grows_without_one():
     def output(queue, ins_rate):
-        seen = np.zeros((1, 8))
-        seen[0, [0, 1, 2, 3, 6]] = 1 + queue, queue, 1, ins_rate, ins_rate
-        return scripted_network().step(fdcc.to_inputs(seen), np.zeros((1, MEMORY)))[0][0]
+        observation = np.zeros((1, 8))
+        observation[0, [0, 1, 2, 3, 6]] = 1 + queue, queue, 1, ins_rate, ins_rate
+        return scripted_network().step(fdcc.to_inputs(observation), np.zeros((1, MEMORY)))[0][0]
 
     queues = [output(queue, 0.25) for queue in (0, 0.1, 0.5, 1, 4, 50)]
     assert (np.diff(queues) < 0).all() and queues[1] > 0 > queues[3]
@@ -110,8 +110,8 @@ def test_the_scripted_policy_falls_with_the_queue_and_grows_without_one():
 
 def test_rl_cc_s_commands_refuse_it_in_one_line(capsys):
     assert main(["method", "rlcc", "explain", "fdcc"]) == 2
-    said = capsys.readouterr().err
-    assert len(said.splitlines()) == 1 and "is a policy of FDCC" in said and "fdcc.npz" in said
+    stderr = capsys.readouterr().err
+    assert len(stderr.splitlines()) == 1 and "is a policy of FDCC" in stderr and "fdcc.npz" in stderr
 
 
 def test_the_scripted_policy_ships_as_it_is_written(tmp_path):
@@ -127,16 +127,16 @@ def test_what_ships_is_fdcc_s_and_tells_of_itself(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "name", "said"),
+    ("algorithm", "name", "message"),
     [
         ("fdcc", "rlcc-lstm", "kind 'lstm', which rlcc-lstm runs; fdcc was asked for"),
         ("rlcc-lstm", "fdcc", "kind 'fdcc', which fdcc runs; rlcc-lstm was asked for"),
     ],
 )
-def test_a_policy_of_another_kind_is_refused(algorithm, name, said):
-    with pytest.raises(AgentError, match=said) as caught:
+def test_a_policy_of_another_kind_is_refused(algorithm, name, message):
+    with pytest.raises(AgentError, match=message) as refusal:
         nic_policy.load(algorithm, nic_policy.shipped(name))
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(refusal.value)
 
 
 def test_a_policy_of_an_agent_is_told_how_fdcc_s_runs(tmp_path):
@@ -151,7 +151,7 @@ def weights_with(**changed):
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"W0": np.zeros((16, 9))}, "has 9 inputs; FDCC has 8 observations"),
         ({"W1": np.zeros((64, 16))}, "shapes"),
@@ -159,10 +159,10 @@ def weights_with(**changed):
         ({"W0": np.full((16, 8), 17.0)}, "not within 16"),
     ],
 )
-def test_networks_that_no_nic_could_run_are_refused(changed, said):
-    with pytest.raises(AgentError, match=said) as caught:
+def test_networks_that_no_nic_could_run_are_refused(changed, message):
+    with pytest.raises(AgentError, match=message) as refusal:
         FdccNet(weights_with(**changed))
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("history", [0, 9, "8"])
@@ -172,7 +172,7 @@ def test_a_history_beyond_the_thesis_s_is_refused(history):
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"history": 12}, "its history is 12"),
         ({"observations": [*OBSERVATIONS, "flows"]}, "it observes flows: only training has the count of flows"),
@@ -181,21 +181,21 @@ def test_a_history_beyond_the_thesis_s_is_refused(history):
         ({"observations": 8}, "not a list"),
     ],
 )
-def test_a_file_that_wants_what_a_nic_has_not_is_refused_in_one_line(monkeypatch, tmp_path, changed, said):
+def test_a_file_that_wants_what_a_nic_has_not_is_refused_in_one_line(monkeypatch, tmp_path, changed, message):
     entries = {"observations": list(OBSERVATIONS), "history": 8} | changed
     monkeypatch.setattr("dc_gym.methods.fdcc.policy.NETWORK", replace(NETWORK, entries=lambda network: entries))
     scripted_policy().write(tmp_path / "p.npz")
     monkeypatch.undo()
-    with pytest.raises(AgentError, match=said) as caught:
+    with pytest.raises(AgentError, match=message) as refusal:
         NicPolicy.read(tmp_path / "p.npz")
-    assert "\n" not in str(caught.value) and "p.npz" in str(caught.value)
+    assert "\n" not in str(refusal.value) and "p.npz" in str(refusal.value)
 
 
 # --- in the NICs of a lab
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (("topology.qdisc=stock",), "topology.qdisc"),
         (("nic.policy=rlcc-mlp",), "is a policy of the kind 'mlp', which rlcc-mlp runs; fdcc was asked for"),
@@ -203,10 +203,10 @@ def test_a_file_that_wants_what_a_nic_has_not_is_refused_in_one_line(monkeypatch
         (("nic.parameters.window_least=4095",), "window_least is a whole number of 4096..67108864"),
     ],
 )
-def test_a_spec_that_no_nic_could_run_is_refused_in_one_line(settings, said):
-    with pytest.raises(SpecError, match=said.replace(".", "[.]")) as caught:
+def test_a_spec_that_no_nic_could_run_is_refused_in_one_line(settings, message):
+    with pytest.raises(SpecError, match=message.replace(".", "[.]")) as refusal:
         spec.load(EXAMPLE, [*SMALL, *settings])
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(refusal.value)
 
 
 def incast(folder, preset):

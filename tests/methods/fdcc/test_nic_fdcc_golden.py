@@ -28,8 +28,8 @@ def test_policies_are_held_to_floats_and_to_their_integers_in_python(cases: Any,
     assert count > 700 and most < bound and wrong == 0
     (case, *_) = cases(name)
     states = [(*row.state[:OUTPUT_AT], row.state[OUTPUT_AT] ^ 1 << 12, *row.state[OUTPUT_AT + 1 :]) for row in case.made]
-    made = [replace(row, state=state) for row, state in zip(case.made, states, strict=True)]
-    count, most, wrong = nic_golden.kind_distances((replace(case, made=made),))
+    wrong_rows = [replace(row, state=state) for row, state in zip(case.made, states, strict=True)]
+    count, most, wrong = nic_golden.kind_distances((replace(case, made=wrong_rows),))
     assert most > bound and wrong > 0
 
 
@@ -37,8 +37,8 @@ def test_an_input_that_the_nic_did_not_see_is_found(cases: Any) -> None:
     """The reference takes outputs from the NIC, but computes what the NIC saw."""
     (case, *_) = cases("fdcc-tree")
     rows = [replace(row, state=(row.state[0] ^ 1 << 12, *row.state[1:])) for row in case.made]
-    found = golden.compare_with_reference("fdcc-tree", case.steps, rows, case.values)
-    assert found.broken.startswith("input rtt is off by 0.06")
+    comparison = golden.compare_with_reference("fdcc-tree", case.steps, rows, case.values)
+    assert comparison.broken.startswith("input rtt is off by 0.06")
 
 
 def test_a_window_that_the_output_does_not_give_is_found(cases: Any) -> None:

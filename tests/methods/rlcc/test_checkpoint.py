@@ -21,33 +21,33 @@ def batch(seed, memory):
 
 
 def learner(net="mlp"):
-    made = Learner.new(LabTrainingSettings(net=net, updates=4), Scaling())
+    trained = Learner.new(LabTrainingSettings(net=net, updates=4), Scaling())
     for seed in range(2):
-        made.update(batch(seed, made.net.memory))
-    return made
+        trained.update(batch(seed, trained.net.memory))
+    return trained
 
 
 @pytest.mark.parametrize("net", ["mlp", "lstm"])
 def test_a_learner_goes_on_as_if_nothing_had_been(tmp_path, net):
-    made = learner(net)
-    checkpoint.write(made, tmp_path, DEPENDS_ON)
-    again = checkpoint.read(tmp_path, DEPENDS_ON, made.settings, made.scaling)
-    for each in (made, again):
-        each.update(batch(2, made.net.memory))
-    assert all((a == b).all() for a, b in zip(made.net.weights, again.net.weights, strict=True))
-    assert made.curve.tolist() == again.curve.tolist() and len(made.curve) == 3
+    trained = learner(net)
+    checkpoint.write(trained, tmp_path, DEPENDS_ON)
+    again = checkpoint.read(tmp_path, DEPENDS_ON, trained.settings, trained.scaling)
+    for trainer in (trained, again):
+        trainer.update(batch(2, trained.net.memory))
+    assert all((a == b).all() for a, b in zip(trained.net.weights, again.net.weights, strict=True))
+    assert trained.curve.tolist() == again.curve.tolist() and len(trained.curve) == 3
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
 
 
 @pytest.mark.parametrize("net", ["mlp", "lstm"])
 def test_what_does_not_count_has_no_part(net):
     a, b = learner(net), learner(net)
-    given = batch(3, a.net.memory)
-    other = np.where(given.counted, given.errors, 7.0)
-    a.update(given)
-    b.update(Batch(given.inputs, given.memory, other, given.counted))
-    assert all((mine == its).all() for mine, its in zip(a.net.weights, b.net.weights, strict=True))
-    assert a.curve[-1]["decisions"] == given.counted.sum() < given.errors.size
+    samples = batch(3, a.net.memory)
+    other = np.where(samples.counted, samples.errors, 7.0)
+    a.update(samples)
+    b.update(Batch(samples.inputs, samples.memory, other, samples.counted))
+    assert all((weight == its).all() for weight, its in zip(a.net.weights, b.net.weights, strict=True))
+    assert a.curve[-1]["decisions"] == samples.counted.sum() < samples.errors.size
 
 
 def test_a_training_goes_on_as_it_began(tmp_path):
@@ -59,6 +59,6 @@ def test_a_training_goes_on_as_it_began(tmp_path):
 @pytest.mark.parametrize("spoil", [lambda path: path.write_bytes(b"x"), lambda path: np.savez(path, a=np.zeros(1))])
 def test_what_is_no_checkpoint_is_said_in_one_line(tmp_path, spoil):
     spoil(tmp_path / NAME)
-    with pytest.raises(UsageError, match="--resume needs a folder that") as caught:
+    with pytest.raises(UsageError, match="--resume needs a folder that") as refusal:
         checkpoint.read(tmp_path, DEPENDS_ON, LabTrainingSettings(), Scaling())
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(refusal.value)

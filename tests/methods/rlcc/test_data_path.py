@@ -51,14 +51,14 @@ def standstill():
 def episode(folder, table, kill_at=None, other_at=None):
     with DataPath(spec_of(folder), folder, STEP_NS) as path:
         path.begin(1, table)
-        found = []
+        decisions = []
         for number in range(path.steps):
             if number == kill_at:
                 os.kill(path.pid, signal.SIGKILL)
             if number == other_at:
                 path.set_table(standstill())
-            found.append(path.advance())
-        return found, path.boots
+            decisions.append(path.advance())
+        return decisions, path.boots
 
 
 def test_decisions_come_with_what_the_policy_saw_and_a_dead_lab_is_not_noticed(tmp_path):
@@ -96,9 +96,9 @@ def test_an_episode_ends_and_another_begins(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("controller", "duration", "says"),
+    ("controller", "duration", "message"),
     [("cubic", "10ms", "reads no policy"), ("swift", "10ms", "reads no policy"), ("rlcc-mlp", "1ms", "have no barrier")],
 )
-def test_what_cannot_be_stepped_is_refused(tmp_path, controller, duration, says):
-    with pytest.raises((AgentError, UsageError), match=says):
+def test_what_cannot_be_stepped_is_refused(tmp_path, controller, duration, message):
+    with pytest.raises((AgentError, UsageError), match=message):
         DataPath(spec_of(tmp_path, controller, duration), tmp_path, STEP_NS)

@@ -30,9 +30,9 @@ def test_the_model_s_rows_alone_give_the_record_s_trees() -> None:
 
 def test_the_trees_that_come_with_dc_gym_are_made_again_and_have_both_orders() -> None:
     net, ships = (nic_policy.load(f"rlcc-{kind}") for kind in ("mlp", "tree"))
-    made = distil.make(net, Distillation())
-    assert (made.table() == ships.table()).all() and ships.provenance["source_sha256"] == net.sha256()
-    assert all(each.holds for file in (net, ships) for each in explain.check_policy(file))
+    trees = distil.make(net, Distillation())
+    assert (trees.table() == ships.table()).all() and ships.provenance["source_sha256"] == net.sha256()
+    assert all(check.holds for file in (net, ships) for check in explain.check_policy(file))
 
 
 def test_the_grid_is_the_artifact_s() -> None:
@@ -47,36 +47,36 @@ def test_the_grid_is_the_artifact_s() -> None:
 def test_a_heavier_band_is_met_better() -> None:
     """Three quarters of the artifact's rows lie outside the band; a heavier weight improves the fit inside it."""
     how = [Distillation(trees=10, sources=("grid",), rows=40_000, near_weight=near_weight) for near_weight in (None, 100.0)]
-    plain, heavy = ({each.where: each.rms for each in fidelity.differences(NET, distil.make(NET, one))} for one in how)
+    plain, heavy = ({row.where: row.rms for row in fidelity.differences(NET, distil.make(NET, one))} for one in how)
     assert heavy["in the band, drawn"] < 0.8 * plain["in the band, drawn"]
     assert heavy["out of it, drawn"] > plain["out of it, drawn"]
 
 
 def test_trees_that_saw_a_flood_cut_in_one_as_the_network_does() -> None:
     inputs = rows.flood_inputs(TablePolicy(NET.table()), NET.scaling)
-    made = [distil.make(NET, replace(SMALL, trees=20, sources=sources)) for sources in (("model",), ("model", "flood"))]
-    without, with_flood = (float(np.sqrt(np.square(trees.policy(inputs) - NET.policy(inputs)).mean())) for trees in made)
+    policies = [distil.make(NET, replace(SMALL, trees=20, sources=sources)) for sources in (("model",), ("model", "flood"))]
+    without, with_flood = (float(np.sqrt(np.square(trees.policy(inputs) - NET.policy(inputs)).mean())) for trees in policies)
     assert with_flood < 0.7 * without
-    assert fidelity.flood_duration(made[1], 4) == pytest.approx(fidelity.flood_duration(NET, 4), rel=0.1)
+    assert fidelity.flood_duration(policies[1], 4) == pytest.approx(fidelity.flood_duration(NET, 4), rel=0.1)
 
 
 def test_sources_count_alike_whatever_their_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = {"a": WeightedRows(np.zeros((10, 4)), np.ones(10)), "b": WeightedRows(np.ones((1000, 4)), np.full(1000, 7.0))}
     monkeypatch.setattr(distil, "_rows", lambda source, _net, _how: parts[source])
-    found = distil.rows_of(NET, Distillation(sources=("a", "b")))
-    assert found.weights[:10].sum() == pytest.approx(found.weights[10:].sum()) and len(found.inputs) == 1010
+    joined = distil.rows_of(NET, Distillation(sources=("a", "b")))
+    assert joined.weights[:10].sum() == pytest.approx(joined.weights[10:].sum()) and len(joined.inputs) == 1010
 
 
 def test_more_trees_are_nearer_and_twenty_settle_where_the_network_does() -> None:
-    made = {count: distil.make(NET, Distillation(trees=count)) for count in (2, 20)}
-    few, many = ({each.where: each.rms for each in fidelity.differences(NET, trees)} for trees in made.values())
+    by_count = {count: distil.make(NET, Distillation(trees=count)) for count in (2, 20)}
+    few, many = ({row.where: row.rms for row in fidelity.differences(NET, trees)} for trees in by_count.values())
     assert all(many[where] < 0.7 * few[where] for where in few)
-    (loop,) = fidelity.closed_loops(NET, made[20], (64,))
+    (loop,) = fidelity.closed_loops(NET, by_count[20], (64,))
     assert loop.plain[1].inflation == pytest.approx(loop.plain[0].inflation, rel=0.02)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"trees": 65}, "--trees 65"),
         ({"rows": 10}, "--rows 10"),
@@ -85,8 +85,8 @@ def test_more_trees_are_nearer_and_twenty_settle_where_the_network_does() -> Non
         ({"fitter": "hand"}, "own, catboost"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(wrong: dict[str, object], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_what_cannot_be_is_said_in_one_line(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         Distillation(**wrong)  # type: ignore[arg-type]
 
 
@@ -97,23 +97,23 @@ def test_the_command_writes_a_policy_and_says_how_far_it_is_off(
     monkeypatch.setattr(fidelity.flood_duration, "__defaults__", (4,))
     out = tmp_path / "tree.npz"
     assert main(["method", "rlcc", "distil", "rlcc-mlp", "--trees", "3", "--rows", "2000", "--out", str(out)]) == 0
-    said = capsys.readouterr().out
-    assert "12 comparisons" in said and "123 bytes packed" in said and "in the closed loop" in said
+    stdout = capsys.readouterr().out
+    assert "12 comparisons" in stdout and "123 bytes packed" in stdout and "in the closed loop" in stdout
     assert NicPolicy.read(out).provenance["settings"]["trees"] == 3
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "line"),
     [
         (["rlcc-tree"], "is not distilled to trees; give a network"),
         (["nothing.npz"], "nothing.npz: cannot read the policy"),
         (["rlcc-mlp", "--from", "nowhere"], "nowhere"),
     ],
 )
-def test_the_command_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], argv: list[str], said: str) -> None:
+def test_the_command_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], argv: list[str], line: str) -> None:
     assert main(["method", "rlcc", "distil", *argv, "--out", str(tmp_path / "t.npz")]) == 2
     words = capsys.readouterr().err
-    assert said in words and words.count("\n") == 1 and not (tmp_path / "t.npz").exists()
+    assert line in words and words.count("\n") == 1 and not (tmp_path / "t.npz").exists()
 
 
 # --- CatBoost ---
@@ -157,5 +157,5 @@ def test_catboost_s_trees_are_its_model_s_and_its_bytes_repeat(tmp_path: Path) -
 def test_a_tree_with_fewer_levels_is_read_as_one_of_four() -> None:
     split = {"float_feature_index": 3, "border": 0.5, "split_index": 0}
     trees = [{"splits": [split], "leaf_values": [-0.05, 0.1]}, {"splits": None, "leaf_values": [0.01]}]
-    made = boosting.of_json({"scale_and_bias": [2.0, [1.0]], "oblivious_trees": trees})
-    assert made([[1.0, 0.0, 1.0, 0.4], [1.0, 0.0, 1.0, 0.6]]).tolist() == pytest.approx([1 - 0.1 + 0.02, 1.2])
+    ensemble = boosting.of_json({"scale_and_bias": [2.0, [1.0]], "oblivious_trees": trees})
+    assert ensemble([[1.0, 0.0, 1.0, 0.4], [1.0, 0.0, 1.0, 0.6]]).tolist() == pytest.approx([1 - 0.1 + 0.02, 1.2])

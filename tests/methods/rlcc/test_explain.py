@@ -19,7 +19,7 @@ PAPER = np.array(response.PAPER)
 
 
 def misses(nine: np.ndarray) -> list[str]:  # type: ignore[type-arg]
-    return [each.says for each in explain.check_table(nine) if not each.holds]
+    return [statement.says for statement in explain.check_table(nine) if not statement.holds]
 
 
 def test_the_paper_s_table_has_both_orders() -> None:
@@ -43,8 +43,8 @@ def test_each_statement_can_be_missed(at: tuple[int, int], value: float, missing
     nine[at] = value
     if at == (0, 2):
         nine[0, 1] = 0.92
-    found = misses(nine)
-    assert len(found) == len(missing) and all(any(part in says for says in found) for part in missing)
+    missed = misses(nine)
+    assert len(missed) == len(missing) and all(any(part in sentence for sentence in missed) for part in missing)
 
 
 def test_a_row_that_misses_is_named() -> None:
@@ -56,7 +56,7 @@ def test_a_row_that_misses_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["rlcc-mlp", "rlcc-tree"])
 def test_the_shipped_policies_have_them_too(name: str) -> None:
-    assert all(each.holds for each in explain.check_policy(nic_policy.load(name)))
+    assert all(statement.holds for statement in explain.check_policy(nic_policy.load(name)))
 
 
 def test_the_command_prints_the_nine_beside_the_paper_s_and_what_is_missed(
@@ -71,5 +71,5 @@ def test_the_command_prints_the_nine_beside_the_paper_s_and_what_is_missed(
     assert "1.07" in row and "1.0000" in row and "-0.0700" in row
     assert sum(line.endswith("MISSES") for line in lines) == 7
     assert main(["method", "rlcc", "explain", "rlcc-tree", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert len(said["table_vi"]) == 9 and all(order["holds"] for order in said["orders"]) and said["fluid"][0]["flows"] == 2
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["table_vi"]) == 9 and all(order["holds"] for order in report["orders"]) and report["fluid"][0]["flows"] == 2

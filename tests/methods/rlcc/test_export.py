@@ -18,7 +18,7 @@ from dc_gym.spec import load
 
 
 def fitting(file: NicPolicy, folder: Path) -> dict[str, bool]:
-    return {each.what: each.fits for each in export.demands(file, algorithms.load(f"rlcc-{file.kind}", folder))}
+    return {demand.what: demand.fits for demand in export.demands(file, algorithms.load(f"rlcc-{file.kind}", folder))}
 
 
 def trees(count: int) -> NicPolicy:
@@ -27,9 +27,9 @@ def trees(count: int) -> NicPolicy:
 
 def test_what_fits_rl_cc_s_nic(tmp_path: Path) -> None:
     assert all(fitting(trees(30), tmp_path).values())
-    assert [what for what, fits in fitting(trees(31), tmp_path).items() if not fits] == ["operations a decision"]
+    assert [demand for demand, fits in fitting(trees(31), tmp_path).items() if not fits] == ["operations a decision"]
     net = fitting(nic_policy.load("rlcc-mlp"), tmp_path)
-    assert [what for what, fits in net.items() if not fits] == ["operations a decision", "time of a decision"]
+    assert [demand for demand, fits in net.items() if not fits] == ["operations a decision", "time of a decision"]
 
 
 def test_the_folder_has_a_spec_that_runs_the_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,8 +37,8 @@ def test_the_folder_has_a_spec_that_runs_the_policy(tmp_path: Path, capsys: pyte
     argv = ["method", "rlcc", "export", str(tmp_path / "mine.npz"), "--no-run", "--flows", "4", "--latency", "9us"]
     for _ in range(2):  # a second time, over the first
         assert main([*argv, "--out", str(tmp_path / "out")]) == 0
-    said = capsys.readouterr().out
-    assert 'controller.name = "rlcc-tree"' in said and "15 " in said and "DOES NOT FIT" not in said
+    stdout = capsys.readouterr().out
+    assert 'controller.name = "rlcc-tree"' in stdout and "15 " in stdout and "DOES NOT FIT" not in stdout
     spec = load(tmp_path / "out" / "experiment.toml")
     assert spec.nic.policy == tmp_path / "out" / "policy.npz" and spec.nic.latency_ns == 9000
     assert NicPolicy.read(spec.nic.policy).sha256() == trees(3).sha256()
@@ -46,10 +46,10 @@ def test_the_folder_has_a_spec_that_runs_the_policy(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [(["--flows", "0"], "--flows 0"), (["--latency", "soon"], "--latency"), (["--out", "/proc/nowhere"], "/proc/nowhere")],
 )
-def test_what_cannot_be_is_said_in_one_line(capsys: pytest.CaptureFixture[str], more: list[str], said: str) -> None:
+def test_what_cannot_be_is_said_in_one_line(capsys: pytest.CaptureFixture[str], more: list[str], message: str) -> None:
     assert main(["method", "rlcc", "export", "rlcc-tree", "--no-run", *more]) == 2
     words = capsys.readouterr().err
-    assert said in words and words.count("\n") == 1
+    assert message in words and words.count("\n") == 1

@@ -36,7 +36,7 @@ def test_one_seed_and_the_same_actions_are_one_episode():
 
     def dice(seed):
         random = np.random.default_rng(seed)
-        return lambda name, seen: [0.84 + 0.3 * random.random()]
+        return lambda name, observation: [0.84 + 0.3 * random.random()]
 
     once, again, other = (plain(episode(config, seed, dice(5))) for seed in (7, 7, 8))
     assert once == again != other and len(once) > 20
@@ -51,7 +51,7 @@ def test_a_network_as_all_agents_does_what_it_does_in_the_model_itself():
         model.step(NET)
         inflation.append(1.0 + model.queue[0])
         rates += model.rate
-    totals = episode(config, 3, lambda name, seen: NET(seen.astype(np.float64)))[-1].totals
+    totals = episode(config, 3, lambda name, observation: NET(observation.astype(np.float64)))[-1].totals
     assert totals["inflation"] == pytest.approx(np.mean(inflation), rel=1e-4)  # agents see float32
     assert totals["jain"] == pytest.approx(rates.sum() ** 2 / (4 * (rates**2).sum()), rel=1e-4)
     assert totals["sum_of_rates"] == pytest.approx(rates.sum() / len(inflation), rel=1e-4) and totals["flows"] == 4
@@ -59,7 +59,7 @@ def test_a_network_as_all_agents_does_what_it_does_in_the_model_itself():
 
 def test_an_action_is_answered_at_the_flows_next_decision_by_minus_the_square_of_its_error():
     config = FlowsConfig(flows=(2,), spare_agents=0, round_trips=20, max_error=3.0, model=STILL)
-    turns = episode(config, 1, lambda name, seen: [1.2])
+    turns = episode(config, 1, lambda name, observation: [1.2])
     first = set()
     for turn in turns[:-1]:
         for name, reward in turn.rewards.items():
@@ -71,11 +71,11 @@ def test_an_action_is_answered_at_the_flows_next_decision_by_minus_the_square_of
 
 def test_flows_that_end_make_place_for_agents_of_their_own_while_there_are_any():
     config = FlowsConfig(flows=(3,), spare_agents=2, round_trips=200, model=FluidTrainingSettings(flow_end_probability=0.2))
-    turns = episode(config, 2, lambda name, seen: [1.0])
+    turns = episode(config, 2, lambda name, observation: [1.0])
     left = [name for turn in turns[:-1] for name in turn.ended]
     assert len(left) == len(set(left)) == 2 and set(turns[-1].ended) == set(config.names) - set(left)
     for number, turn in enumerate(turns):
-        gone = {name for each in turns[:number] for name in each.ended}
+        gone = {name for past in turns[:number] for name in past.ended}
         assert not gone & {*turn.decides, *turn.observations}
 
 
@@ -111,16 +111,16 @@ def test_the_parallel_form_passes_actions_on_when_a_probe_is_back():
 
     config = FlowsConfig(round_trips=60)
     env = FlowsParallelEnv(config)
-    seen, infos = env.reset(seed=4)
+    observations, infos = env.reset(seed=4)
     rewards, decided = 0.0, 0
     while env.agents:
         decides = [name for name in env.agents if infos[name]["decides"]]
         decided += len(decides)
         actions = {name: np.array([0.95 if name in decides else 1.2]) for name in env.agents}
-        seen, paid, ended, over, infos = env.step(actions)
+        observations, paid, ended, over, infos = env.step(actions)
         rewards += sum(paid.values())
-        assert seen.keys() == paid.keys() == ended.keys() == over.keys() == infos.keys()
-    turns = episode(config, 4, lambda name, seen: [0.95])
+        assert observations.keys() == paid.keys() == ended.keys() == over.keys() == infos.keys()
+    turns = episode(config, 4, lambda name, observation: [0.95])
     assert decided == sum(len(turn.decides) for turn in turns)
     assert rewards == pytest.approx(sum(sum(turn.rewards.values()) for turn in turns))
     assert next(iter(infos.values()))["episode_totals"] == turns[-1].totals
@@ -132,8 +132,8 @@ def test_the_parallel_form_passes_actions_on_when_a_probe_is_back():
 def test_the_spaces_hold_what_is_seen():
     config = FlowsConfig(round_trips=50)
     space = config.observation_space()
-    turns = episode(config, 6, lambda name, seen: [1.2])
-    assert all(space.contains(seen) for turn in turns for seen in turn.observations.values())
+    turns = episode(config, 6, lambda name, observation: [1.2])
+    assert all(space.contains(observation) for turn in turns for observation in turn.observations.values())
     assert config.action_space().low[0] == pytest.approx(1 / 1.2) and fluid.MIN_RATE > 0
 
 

@@ -25,9 +25,9 @@ def test_cases_lie_side_by_side_and_flows_of_a_place_follow_one_another(tmp_path
         *(("h1", "h3"), ("h2", "h3"), ("h4", "h6"), ("h5", "h6")),
         *(("h7", "h8"), ("h7", "h9"), ("h8", "h7"), ("h8", "h9"), ("h9", "h7"), ("h9", "h8")),
     }
-    places = [list(found) for _, found in groupby(rows, key=lambda row: row[2])]
+    places = [list(group) for _, group in groupby(rows, key=lambda row: row[2])]
     assert len(places) == 10 and sum(map(len, places)) > 100, "of fifty round trips each, in a thousand"
-    assert all(float(before[4]) < float(after[3]) for place in places for before, after in pairwise(place))
+    assert all(float(before[4]) < float(after[3]) for chain in places for before, after in pairwise(chain))
 
 
 def test_a_seed_is_a_scene(tmp_path):

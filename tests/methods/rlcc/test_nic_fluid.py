@@ -26,16 +26,16 @@ def test_the_network_settles_where_the_artifact_does(flows, inflation):
     """The values are those of the artifact's own network in this model; eq. 2 with its offset says the same."""
     law = float(Scaling().inflation(flows, response.OFFSET))
     assert law == pytest.approx(inflation, abs=1e-3)
-    found = fluid.settle(TablePolicy(shipped("record-mlp").table()), Bottleneck(flows), round_trips=600)
-    assert found.inflation == pytest.approx(inflation, rel=0.005)
-    assert found.sum_of_rates == pytest.approx(1.0, abs=1e-3) and found.slowest_over_fastest > 0.98 and found.inflation_std < 1e-3
+    state = fluid.settle(TablePolicy(shipped("record-mlp").table()), Bottleneck(flows), round_trips=600)
+    assert state.inflation == pytest.approx(inflation, rel=0.005)
+    assert state.sum_of_rates == pytest.approx(1.0, abs=1e-3) and state.slowest_over_fastest > 0.98 and state.inflation_std < 1e-3
 
 
 @pytest.mark.parametrize("flows", [8, 64, 512])
-@pytest.mark.parametrize("made", ["record", "rlcc"])
-def test_the_tree_settles_near_its_network(made, flows):
+@pytest.mark.parametrize("family", ["record", "rlcc"])
+def test_the_tree_settles_near_its_network(family, flows):
     tree, net = (
-        fluid.settle(TablePolicy(shipped(f"{made}-{kind}").table()), Bottleneck(flows), round_trips=1200)
+        fluid.settle(TablePolicy(shipped(f"{family}-{kind}").table()), Bottleneck(flows), round_trips=1200)
         for kind in ("tree", "mlp")
     )
     assert tree.inflation == pytest.approx(net.inflation, rel=0.05)
@@ -61,19 +61,19 @@ def test_a_queue_is_neither_negative_nor_longer_than_its_buffer():
 
 
 def test_inputs_are_the_last_decision_and_this_one():
-    seen = []
+    history = []
 
     def policy(inputs):
-        seen.append(inputs.copy())
-        return np.full(len(inputs), 1.1 if len(seen) % 2 else 0.9)
+        history.append(inputs.copy())
+        return np.full(len(inputs), 1.1 if len(history) % 2 else 0.9)
 
     model, scaling = Fluid(Bottleneck(1, start_rate=1.0)), Scaling()
     model.queue = 2.0
     for _ in range(3):
         model.step(policy)
-    assert seen[0][0].tolist() == [1.0, 0.0, 1.0, float(scaling.error(3.0, 1.0))]
-    assert seen[1][0][[0, 2]].tolist() == [1.0, 1.1] and seen[1][0][1] == seen[0][0][3]
-    assert seen[2][0][[0, 2]].tolist() == [1.1, 0.9] and seen[2][0][1] == seen[1][0][3]
+    assert history[0][0].tolist() == [1.0, 0.0, 1.0, float(scaling.error(3.0, 1.0))]
+    assert history[1][0][[0, 2]].tolist() == [1.0, 1.1] and history[1][0][1] == history[0][0][3]
+    assert history[2][0][[0, 2]].tolist() == [1.1, 0.9] and history[2][0][1] == history[1][0][3]
 
 
 def test_a_decision_takes_a_round_trip_and_its_latency():

@@ -17,24 +17,24 @@ SHORT = FluidTrainingSettings(updates=200, batch_size=2048)
 
 
 def settled(net, flows):
-    found = fluid.settle(net, Bottleneck(flows, steps_per_rtt=4), round_trips=400)
-    return found, found.inflation / float(Scaling().inflation(flows))
+    state = fluid.settle(net, Bottleneck(flows, steps_per_rtt=4), round_trips=400)
+    return state, state.inflation / float(Scaling().inflation(flows))
 
 
 def test_a_network_learns_to_hold_the_queue_and_not_if_it_is_told_of_the_next_delta():
     """The next probe leaves with the decision, which cannot affect its delta: a network trained on that delta oscillates."""
-    found, ratio = settled(train(SHORT).net, 8)
-    assert ratio == pytest.approx(1.0, abs=0.25) and found.inflation_std < 0.5 and found.sum_of_rates > 0.97
+    state, ratio = settled(train(SHORT).net, 8)
+    assert ratio == pytest.approx(1.0, abs=0.25) and state.inflation_std < 0.5 and state.sum_of_rates > 0.97
     blind, _ = settled(train(replace(SHORT, delta_lag=1)).net, 8)
-    assert blind.inflation_std > 2 * found.inflation_std
+    assert blind.inflation_std > 2 * state.inflation_std
 
 
 @pytest.mark.long
 def test_a_trained_network_keeps_eq_2_far_beyond_what_it_was_trained_on_and_shows_table_six():
     net = train(FluidTrainingSettings(seed=2)).net
     for flows in (2, 4, 8, 32, 128):
-        found, ratio = settled(net, flows)
-        assert ratio == pytest.approx(1.0, abs=0.1) and found.jain > 0.95
+        state, ratio = settled(net, flows)
+        assert ratio == pytest.approx(1.0, abs=0.1) and state.jain > 0.95
     nine = net(cells(Scaling().unit))
     assert (np.diff(nine, axis=1) < 0).all()  # raise > keep > cut
     assert (np.diff(nine, axis=0) > 0).all()  # a first one is stronger than a repeated one
@@ -53,13 +53,13 @@ def test_the_gradient_is_that_of_the_mean_of_error_times_action():
     net = random_network(random)
     inputs, errors = random.normal(size=(50, 4)) + np.array([1, 0, 1, 0]), random.random(50) * 3 - 1
     slopes = net.policy_gradient(inputs[None], np.zeros((50, 0)), errors[None])
-    for layer, place in ((0, (3, 1)), (1, (5, 7)), (2, (0, 4))):
+    for layer, index in ((0, (3, 1)), (1, (5, 7)), (2, (0, 4))):
         moved = []
         for step in (1e-6, -1e-6):
             weights = [weight.copy() for weight in net.weights]
-            weights[layer][place] += step
+            weights[layer][index] += step
             moved.append(float((errors * Mlp(tuple(weights))(inputs)).mean()))
-        assert slopes[layer][place] == pytest.approx((moved[0] - moved[1]) / 2e-6, rel=1e-4, abs=1e-8)
+        assert slopes[layer][index] == pytest.approx((moved[0] - moved[1]) / 2e-6, rel=1e-4, abs=1e-8)
 
 
 @pytest.mark.parametrize("sequence_length", [1, 3])
@@ -69,20 +69,20 @@ def test_errors_belong_to_decisions_of_the_same_flow_so_many_before(sequence_len
         bottlenecks=((1, 1),), delta_lag=2, steps_per_rtt=1, flow_end_probability=0.0, seed=5, sequence_length=sequence_length
     )
     model, net = Bottlenecks(training, Scaling()), random_network(np.random.default_rng(1))
-    seen, pairs = [], []
+    flow_inputs, pairs = [], []
     for _ in range(40):
         before = model._age[0]
-        found = model.step(net)
+        batch = model.step(net)
         pairs += [
             (inputs, error)
-            for flow in range(found.errors.shape[1])
-            for inputs, error in zip(found.inputs[:, flow], found.errors[:, flow], strict=True)
+            for flow in range(batch.errors.shape[1])
+            for inputs, error in zip(batch.inputs[:, flow], batch.errors[:, flow], strict=True)
         ]
         if model._age[0] > before:
-            seen.append(model.inputs[0].copy())
+            flow_inputs.append(model.inputs[0].copy())
     assert len(pairs) > 5
     for number, (inputs, error) in enumerate(pairs):
-        assert np.array_equal(inputs, seen[number]) and error == seen[number + 2][3]
+        assert np.array_equal(inputs, flow_inputs[number]) and error == flow_inputs[number + 2][3]
 
 
 @pytest.mark.parametrize("wrong", [{"delta_lag": 5}, {"updates": 0}, {"net": "gru"}, {"seed": -1}, {"sequence_length": 0}])

@@ -60,13 +60,13 @@ def test_the_gradient_goes_back_through_all_of_a_stretch():
     net, inputs, memory, factors = drawn(6)
     slopes, random = net.policy_gradient(inputs, memory, factors), np.random.default_rng(4)
     for layer, shape in enumerate(SHAPES):
-        place = tuple(int(random.integers(size)) for size in shape)
+        index = tuple(int(random.integers(size)) for size in shape)
         moved = []
         for step in (1e-3, -1e-3):
             weights = [weight.copy() for weight in net.weights]
-            weights[layer][place] += step
+            weights[layer][index] += step
             moved.append(float((factors * action(Lstm(tuple(weights)).steps(inputs, memory).output)).mean()))
-        assert slopes[layer][place] == pytest.approx((moved[0] - moved[1]) / 2e-3, rel=5e-3, abs=2e-6)
+        assert slopes[layer][index] == pytest.approx((moved[0] - moved[1]) / 2e-3, rel=5e-3, abs=2e-6)
 
 
 def test_decisions_in_a_row_are_those_one_by_one():
@@ -111,10 +111,10 @@ def test_integers_stay_near_floats_for_what_they_saw_and_over_whole_lives(made):
     _, inputs, _, _ = drawn(60)
     inputs[:, :, 3] = np.round(inputs[:, :, 3] * Q16) / Q16
     inputs[:, :, 2] = np.round((1 + (inputs[:, :, 2] - 1) / 10) * Q16) / Q16
-    deployed, exact, kept = TablePolicy(shipped().table()), np.zeros((7, MEMORY)), np.zeros((7, MEMORY))
+    deployed, exact, memory = TablePolicy(shipped().table()), np.zeros((7, MEMORY)), np.zeros((7, MEMORY))
     for now in inputs:
-        (mine, kept), (theirs, exact) = deployed.step(now, kept), shipped().policy.step(now, exact)
-        assert np.abs(mine - theirs).max() < 0.01
+        (deployed_action, memory), (float_action, exact) = deployed.step(now, memory), shipped().policy.step(now, exact)
+        assert np.abs(deployed_action - float_action).max() < 0.01
 
 
 def test_a_connectx_has_no_room_for_it():
@@ -127,18 +127,18 @@ def test_a_connectx_has_no_room_for_it():
 
 def test_each_flow_has_a_memory_of_its_own():
     model, deployed = Fluid(Bottleneck(5, steps_per_rtt=4, seed=2)), TablePolicy(shipped().table())
-    while not len(who := model.step(deployed)):
+    while not len(flows := model.step(deployed)):
         pass
-    others = np.setdiff1d(np.arange(5), who)
-    assert 0 < len(who) < 5
-    assert (model.memory[who] != 0).any(axis=1).all() and (model.memory[others] == 0).all()
+    others = np.setdiff1d(np.arange(5), flows)
+    assert 0 < len(flows) < 5
+    assert (model.memory[flows] != 0).any(axis=1).all() and (model.memory[others] == 0).all()
 
 
 @pytest.mark.parametrize("flows", [2, 8, 32, 128])
 def test_the_shipped_network_keeps_eq_2_far_beyond_what_it_was_trained_on(flows):
-    found = fluid.settle(TablePolicy(shipped().table()), Bottleneck(flows, steps_per_rtt=8), round_trips=250)
-    assert found.inflation == pytest.approx(float(Scaling().inflation(flows)), rel=0.1)
-    assert found.jain > 0.95 and found.sum_of_rates > 0.97 and found.lost_bdp == 0
+    state = fluid.settle(TablePolicy(shipped().table()), Bottleneck(flows, steps_per_rtt=8), round_trips=250)
+    assert state.inflation == pytest.approx(float(Scaling().inflation(flows)), rel=0.1)
+    assert state.jain > 0.95 and state.sum_of_rates > 0.97 and state.lost_bdp == 0
 
 
 @pytest.mark.parametrize("path", RLCC_SHIPPED, ids=lambda path: path.stem)
@@ -151,9 +151,9 @@ def test_what_ships_is_read_as_written_and_is_table_vi_in_integers(path, tmp_pat
 
 def test_pcc_rl_s_keeps_its_own_law_with_a_real_round_trip_s_lag():
     file = NicPolicy.read(nic_policy.shipped("pccrl-lstm"))
-    found = fluid.settle(TablePolicy(file.table()), Bottleneck(64, steps_per_rtt=8), file.scaling, 250)
-    assert file.scaling.beta == 0 and found.inflation == pytest.approx(0.8 * 64**0.5, rel=0.1)
-    assert found.jain > 0.95 and found.lost_bdp == 0
+    state = fluid.settle(TablePolicy(file.table()), Bottleneck(64, steps_per_rtt=8), file.scaling, 250)
+    assert file.scaling.beta == 0 and state.inflation == pytest.approx(0.8 * 64**0.5, rel=0.1)
+    assert state.jain > 0.95 and state.lost_bdp == 0
 
 
 def test_it_rests_near_the_target():
@@ -201,19 +201,19 @@ def test_import_takes_eight_arrays_and_what_it_makes_runs(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "said"),
+    ("name", "change", "message"),
     [
         ("W2", lambda weight: weight[:, :16], "shape \\(64, 16\\)"),
         ("b2", lambda weight: weight * np.nan, "not finite"),
         ("b3", lambda weight: weight.astype(int), "int64"),
     ],
 )
-def test_import_refuses_what_no_nic_could_run(tmp_path, name, change, said):
+def test_import_refuses_what_no_nic_could_run(tmp_path, name, change, message):
     arrays = dict(zip(ARRAYS["lstm"], shipped().policy.weights, strict=True))
     np.savez(tmp_path / "own.npz", **{**arrays, name: change(arrays[name])})
-    with pytest.raises(AgentError, match=said) as caught:
+    with pytest.raises(AgentError, match=message) as refusal:
         importing.network(tmp_path / "own.npz", Scaling())
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(refusal.value)
 
 
 def test_layers_that_grow_beyond_a_word_are_refused():
@@ -229,7 +229,7 @@ def test_errors_beyond_what_an_input_holds_are_refused():
 
 def test_what_was_trained_has_both_orders_of_table_vi_if_its_flow_was_on_target_for_long():
     """A new flow has not been on target: it has just begun at line rate, and cuts."""
-    assert all(each.holds for each in explain.check_policy(shipped()))
+    assert all(check.holds for check in explain.check_policy(shipped()))
     new = shipped().policy.step(np.array([[1.0, 0.0, 1.0, 0.0]]), np.zeros((1, MEMORY)))[0]
     assert new[0] < 0.95
 

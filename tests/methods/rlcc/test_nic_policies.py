@@ -42,8 +42,8 @@ def programs(tmp_path_factory):
     for name in NAMES:
         algorithm = f'-DCC_ALGORITHM="{algorithms.header_of(name)}"'
         argv = ["cc", *FLAGS, "-Ictrl/nic", "-Ikernel/drivers", algorithm, "-o", str(folder / name), STEPS]
-        done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        process = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+        assert process.returncode == 0, process.stderr
         nic_policy.write_table(shipped(name).table(), folder / f"{name}.table")
     return folder
 
@@ -56,11 +56,11 @@ def decisions(programs, name, rows, *parameters):
     """Returns an algorithm's decision on each row of (context, rate, event, flow): the words of context after it, rate, probe."""
     lines = "\n".join(",".join(str(int(value)) for value in row) for row in rows)
     argv = [str(programs / name), str(programs / f"{name}.table"), *map(str, parameters)]
-    done = subprocess.run(argv, input=lines, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    said = [[int(value) for value in line.split(",")] for line in done.stdout.splitlines()]
-    assert len(said) == len(rows)
-    return np.array(said, np.int64)
+    process = subprocess.run(argv, input=lines, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    answers = [[int(value) for value in line.split(",")] for line in process.stdout.splitlines()]
+    assert len(answers) == len(rows)
+    return np.array(answers, np.int64)
 
 
 def signed(words):
@@ -93,35 +93,35 @@ def random_rows(count, seed):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_integers_of_c_and_python_are_equal_bit_for_bit(programs, name):
-    said = decisions(programs, name, random_rows(4000, 3))
-    inputs = signed(said[:, :4]) + np.array([Q16, 0, Q16, 0])
+    answers = decisions(programs, name, random_rows(4000, 3))
+    inputs = signed(answers[:, :4]) + np.array([Q16, 0, Q16, 0])
     acted, _ = TablePolicy(shipped(name).table()).integers(inputs, np.zeros((len(inputs), 0), np.int64))
-    assert (acted == signed(said[:, 4]) + Q16).all()
+    assert (acted == signed(answers[:, 4]) + Q16).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_observations_are_those_of_the_floats(programs, name):
     rows = random_rows(4000, 4)
     rows = rows[rows[:, WORDS + 11] > 0]
-    said, file = decisions(programs, name, rows), shipped(name)
+    words, file = decisions(programs, name, rows), shipped(name)
     state, rate, event, flow = rows[:, :WORDS], rows[:, WORDS], rows[:, WORDS + 1 : WORDS + 11], rows[:, WORDS + 11 :]
-    assert (said[:, 0] == state[:, 2]).all() and (said[:, 1] == state[:, 3]).all() and (said[:, 2] == state[:, 4]).all()
-    kept = np.where(state[:, 5] >> 11 == rate, state[:, 5], rate << 11)
+    assert (words[:, 0] == state[:, 2]).all() and (words[:, 1] == state[:, 3]).all() and (words[:, 2] == state[:, 4]).all()
+    kept_rate = np.where(state[:, 5] >> 11 == rate, state[:, 5], rate << 11)
     whole, inside = (event[:, 2] - event[:, 7]) & 0xFFFFFFFF, (event[:, 9] - event[:, 8]) & 0xFFFFFFFF
     inflation = np.where(whole > inside, whole - inside, 0) / flow[:, 0]
-    error = file.scaling.error(inflation, kept / 2**31)
-    assert np.abs(signed(said[:, 3]) / Q16 - error).max() < 2e-4 * max(1.0, file.scaling.gain) + 1e-4 * np.abs(error).max()
-    factor = (signed(said[:, 4]) + Q16) / Q16
-    after = np.clip(np.floor(kept * factor + 0.5), 2**17, 2**31)
-    assert np.abs(said[:, 5] - after).max() <= 1 and (said[:, 7] == said[:, 5] >> 11).all() and (said[:, 8] == 1).all()
+    error = file.scaling.error(inflation, kept_rate / 2**31)
+    assert np.abs(signed(words[:, 3]) / Q16 - error).max() < 2e-4 * max(1.0, file.scaling.gain) + 1e-4 * np.abs(error).max()
+    factor = (signed(words[:, 4]) + Q16) / Q16
+    after = np.clip(np.floor(kept_rate * factor + 0.5), 2**17, 2**31)
+    assert np.abs(words[:, 5] - after).max() <= 1 and (words[:, 7] == words[:, 5] >> 11).all() and (words[:, 8] == 1).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_table_six_in_integers_is_that_in_floats(programs, name):
     file = shipped(name)
     rows = [(*case.state, case.rate, *case.event[:EVENT_WORDS], *case.flow) for case in cells.situations(file)]
-    said = decisions(programs, name, rows)
-    for cell, words in zip(cells.table(file), said, strict=True):
+    answers = decisions(programs, name, rows)
+    for cell, words in zip(cells.table(file), answers, strict=True):
         assert abs(cells.action(words[:WORDS]) - cell.exact) < 0.005
         assert abs(cell.integer - cell.exact) < 0.005
         assert abs(cell.exact - cell.paper) < 0.06
@@ -146,14 +146,14 @@ def test_table_six_is_reached_by_events_alone(name, tmp_path):
     algorithm, file = algorithms.load(name, tmp_path), shipped(name)
     nic_policy.write_table(file.table(), tmp_path / "table")
     steps = cells.trace_of_table(file)
-    made = golden.decisions(golden.runner_argv(algorithm, {}, tmp_path / "table"), steps)
-    found = cells.table_of_trace(file, made)
-    for cell, row, stated in zip(found, made[1::2], cells.table(file), strict=True):
+    trace = golden.decisions(golden.runner_argv(algorithm, {}, tmp_path / "table"), steps)
+    table = cells.table_of_trace(file, trace)
+    for cell, row, stated in zip(table, trace[1::2], cells.table(file), strict=True):
         saw = cells.inputs_of(row.state)
-        place = [-1, 0, 1][cells.STATES.index(cell.before)], [-1, 0, 1][cells.STATES.index(cell.now)]
-        assert (saw[1] / 0.768, saw[3] / 0.768) == pytest.approx(place, abs=1e-3)
+        expected = [-1, 0, 1][cells.STATES.index(cell.before)], [-1, 0, 1][cells.STATES.index(cell.now)]
+        assert (saw[1] / 0.768, saw[3] / 0.768) == pytest.approx(expected, abs=1e-3)
         assert abs(cell.integer - cell.exact) < 0.005 and abs(cell.integer - stated.integer) < 0.02
-    count, most = cells.distance(file, steps, made)
+    count, most = cells.distance(file, steps, trace)
     assert count == 18 and most < 0.005
 
 
@@ -176,22 +176,22 @@ def test_probes_are_asked_for_at_first_and_after_silence(programs, name):
     heard = (0, 0, 0, 0, 0, rate << 11, (now - 16 * base) % 2**32)
     silent = (0, 0, 0, 0, 0, rate << 11, (now - 16 * base - 1) % 2**32)
     rows = [(*state, rate, *tx, *flow) for state in (new, heard, silent)]
-    said = decisions(programs, name, rows)
-    assert said[:, -1].tolist() == [1, 0, 1]
+    answers = decisions(programs, name, rows)
+    assert answers[:, -1].tolist() == [1, 0, 1]
     begun = (0, 0, 0, 0, 0, rate << 11, now)
-    assert (said[:, :WORDS] == np.array([begun, heard, silent])).all() and (said[:, WORDS] == rate).all()
+    assert (answers[:, :WORDS] == np.array([begun, heard, silent])).all() and (answers[:, WORDS] == rate).all()
 
 
 OWN = 2**32 - 1
 PROBING = 4
 
 
-@pytest.mark.parametrize(("asked", "share"), [(OWN, 1 << 20), (1 << 20, 1 << 20), (1 << 16, 1 << 16), (1, 1 << 6)])
-def test_a_new_flow_starts_at_the_rate_that_is_asked_for(programs, asked, share):
+@pytest.mark.parametrize(("initial_rate", "share"), [(OWN, 1 << 20), (1 << 20, 1 << 20), (1 << 16, 1 << 16), (1, 1 << 6)])
+def test_a_new_flow_starts_at_the_rate_that_is_asked_for(programs, initial_rate, share):
     tx = (3, 1, 777, 777, 1, 1514, 1, 0, 0, 0)
     row = ((0,) * WORDS, 1 << 20, tx, (10_000, 100_000, 1514, 2))
-    said = decisions(programs, "rlcc-tree", [(*row[0], row[1], *row[2], *row[3])], OWN, OWN, asked)
-    assert said[0].tolist() == [0, 0, 0, 0, 0, share << 11, 777, share, 1]
+    answers = decisions(programs, "rlcc-tree", [(*row[0], row[1], *row[2], *row[3])], OWN, OWN, initial_rate)
+    assert answers[0].tolist() == [0, 0, 0, 0, 0, share << 11, 777, share, 1]
 
 
 def unanswered(name, patience, passed, waited=None, share=1 / 16, flags=PROBING, kind=3):
@@ -223,13 +223,13 @@ def unanswered(name, patience, passed, waited=None, share=1 / 16, flags=PROBING,
 )
 def test_silence_is_a_round_trip_of_at_least_so_long(programs, name, patience, passed, waited, counts):
     """The algorithm decides as if the probe had come back just then, and again when half as much time more has passed."""
-    silent, given = unanswered(name, patience, passed, waited)
+    silent, parameters = unanswered(name, patience, passed, waited)
     answer, _ = unanswered(name, patience, passed, waited, flags=0, kind=6)
-    said, answered = (decisions(programs, name, [row], *given)[0] for row in (silent, answer))
+    decision, answered = (decisions(programs, name, [row], *parameters)[0] for row in (silent, answer))
     if counts:
-        assert said.tolist() == answered.tolist() and said[WORDS] < silent[WORDS]
+        assert decision.tolist() == answered.tolist() and decision[WORDS] < silent[WORDS]
     else:
-        assert said[:WORDS].tolist() == silent[:WORDS] and said[WORDS] == silent[WORDS]
+        assert decision[:WORDS].tolist() == silent[:WORDS] and decision[WORDS] == silent[WORDS]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -243,24 +243,24 @@ def test_silence_is_a_round_trip_of_at_least_so_long(programs, name, patience, p
     ],
 )
 def test_silence_counts_of_a_probe_and_where_it_is_longer_than_it_should_be(programs, name, passed, share, flags, counts):
-    row, given = unanswered(name, 4, passed, share=share, flags=flags)
-    said = decisions(programs, name, [row], *given)[0]
-    assert (said[WORDS] < row[WORDS]) == counts == (said[:WORDS].tolist() != row[:WORDS])
+    row, parameters = unanswered(name, 4, passed, share=share, flags=flags)
+    decision = decisions(programs, name, [row], *parameters)[0]
+    assert (decision[WORDS] < row[WORDS]) == counts == (decision[:WORDS].tolist() != row[:WORDS])
 
 
 def test_silence_raises_nothing(programs):
     """After a far longer round trip the network raises the rate at an answer that is still too late; at a silence it does not."""
-    row, given = unanswered("rlcc-mlp", 4, 6.6, share=1 / 1500)
+    row, parameters = unanswered("rlcc-mlp", 4, 6.6, share=1 / 1500)
     row[1:4] = [70 * Q16, (54613 - Q16) % 2**32, 70 * Q16]
     answer = [*row[: WORDS + 1], 6, 0, *row[WORDS + 3 :]]
-    said, answered = (decisions(programs, "rlcc-mlp", [each], *given)[0] for each in (row, answer))
+    decision, answered = (decisions(programs, "rlcc-mlp", [case], *parameters)[0] for case in (row, answer))
     assert answered[WORDS] > row[WORDS]
-    assert said[: WORDS + 1].tolist() == row[: WORDS + 1]
+    assert decision[: WORDS + 1].tolist() == row[: WORDS + 1]
 
 
 def test_a_target_of_ones_own_moves_the_error(programs):
     row = [(*case.state, case.rate, *case.event[:EVENT_WORDS], *case.flow) for case in cells.situations(shipped("rlcc-tree"))][4]
-    usual, higher = (decisions(programs, "rlcc-tree", [row], *given)[0] for given in ((), (round(0.128 * Q16), round(1.5 * Q16))))
+    usual, higher = (decisions(programs, "rlcc-tree", [row], *pair)[0] for pair in ((), (round(0.128 * Q16), round(1.5 * Q16))))
     assert signed([usual[3]])[0] == pytest.approx(0, abs=20)
     assert signed([higher[3]])[0] / Q16 == pytest.approx(-0.768, abs=1e-3)
     assert higher[7] > usual[7]
@@ -271,9 +271,9 @@ def test_a_damaged_table_is_refused_by_the_c_side(programs, tmp_path, damage):
     table = shipped("rlcc-tree").table()
     table[{"cut": 3, "version": 1, "kind": 2, "flip": 40}[damage]] ^= 3 if damage != "cut" else 1 << 14
     nic_policy.write_table(table, tmp_path / "table")
-    done = subprocess.run([str(programs / "rlcc-tree"), str(tmp_path / "table")], capture_output=True, text=True, input="")
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-    assert {"cut": "cut short", "version": "version", "kind": "kind", "flip": "damaged"}[damage] in done.stderr
+    process = subprocess.run([str(programs / "rlcc-tree"), str(tmp_path / "table")], capture_output=True, text=True, input="")
+    assert process.returncode == 2 and len(process.stderr.splitlines()) == 1
+    assert {"cut": "cut short", "version": "version", "kind": "kind", "flip": "damaged"}[damage] in process.stderr
 
 
 # --- policy files ---
@@ -286,8 +286,8 @@ def test_a_policy_file_comes_back_and_is_the_same_bytes(tmp_path):
 
 
 def rewritten(path, out, **changes):
-    with np.load(path) as found:
-        arrays = {name: found[name] for name in found.files}
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
     manifest = json.loads(str(arrays["manifest"]))
     for name, value in changes.items():
         if name in arrays:
@@ -300,7 +300,7 @@ def rewritten(path, out, **changes):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"sha256": "0"}, "checksum"),
         ({"payload": {"scaling": {"target": 0.1}}}, "checksum"),
@@ -308,11 +308,11 @@ def rewritten(path, out, **changes):
         ({"table": lambda table: table[::-1]}, "checksum"),
     ],
 )
-def test_a_changed_policy_file_is_refused_in_one_line(tmp_path, changes, said):
+def test_a_changed_policy_file_is_refused_in_one_line(tmp_path, changes, message):
     path = rewritten(nic_policy.shipped("rlcc-mlp"), tmp_path / "changed.npz", **changes)
-    with pytest.raises(AgentError, match=said) as caught:
+    with pytest.raises(AgentError, match=message) as refusal:
         NicPolicy.read(path)
-    assert "\n" not in str(caught.value) and str(path) in str(caught.value)
+    assert "\n" not in str(refusal.value) and str(path) in str(refusal.value)
 
 
 def test_what_is_no_policy_file_is_refused(tmp_path, capsys):
@@ -346,8 +346,8 @@ def test_shapes_and_sizes_that_do_not_fit_are_refused():
 
 def test_import_takes_three_matrices_and_what_it_makes_runs(tmp_path, capsys):
     random = np.random.default_rng(2)
-    own = {"W0": random.normal(size=(12, 4)), "W1": random.normal(size=(12, 12)), "W2": random.normal(size=(1, 12))}
-    np.savez(tmp_path / "own.npz", **{name: value.astype(np.float32) for name, value in own.items()})
+    matrices = {"W0": random.normal(size=(12, 4)), "W1": random.normal(size=(12, 12)), "W2": random.normal(size=(1, 12))}
+    np.savez(tmp_path / "own.npz", **{name: value.astype(np.float32) for name, value in matrices.items()})
     assert (
         main(
             [
@@ -365,20 +365,20 @@ def test_import_takes_three_matrices_and_what_it_makes_runs(tmp_path, capsys):
         )
         == 0
     )
-    made = NicPolicy.read(tmp_path / "p.npz")
-    assert made.scaling == Scaling(target=0.75, beta=0.0) and made.provenance["made"] == "imported"
+    policy = NicPolicy.read(tmp_path / "p.npz")
+    assert policy.scaling == Scaling(target=0.75, beta=0.0) and policy.provenance["made"] == "imported"
     inputs = random.normal(size=(200, 4)) * [0.1, 1, 0.1, 1] + [1, 0, 1, 0]
-    hidden = np.maximum(np.maximum(inputs @ own["W0"].T, 0) @ own["W1"].T, 0)
-    wanted = action(np.tanh(hidden @ own["W2"].T))[:, 0]
-    assert np.allclose(made.policy(inputs), wanted, atol=1e-5)
-    assert np.abs(TablePolicy(made.table())(inputs) - wanted).max() < 0.02  # Q10 of weights this large
+    hidden = np.maximum(np.maximum(inputs @ matrices["W0"].T, 0) @ matrices["W1"].T, 0)
+    expected = action(np.tanh(hidden @ matrices["W2"].T))[:, 0]
+    assert np.allclose(policy.policy(inputs), expected, atol=1e-5)
+    assert np.abs(TablePolicy(policy.table())(inputs) - expected).max() < 0.02  # Q10 of weights this large
     assert main(["method", "rlcc", "import", str(tmp_path / "own.npz"), "--out", str(tmp_path / "i.npz"), "--int8"]) == 0
     assert NicPolicy.read(tmp_path / "i.npz").kind == "mlp8"
     capsys.readouterr()
 
 
 @pytest.mark.parametrize(
-    ("arrays", "said"),
+    ("arrays", "message"),
     [
         ({"W0": np.ones((12, 4)), "W1": np.ones((12, 12))}, "holds W0, W1"),
         ({"W0": np.ones((4, 12)), "W1": np.ones((12, 12)), "W2": np.ones((1, 12))}, "shape \\(4, 12\\)"),
@@ -386,9 +386,9 @@ def test_import_takes_three_matrices_and_what_it_makes_runs(tmp_path, capsys):
         ({"W0": np.full((12, 4), 99.0), "W1": np.ones((12, 12)), "W2": np.ones((1, 12))}, "within 64"),
     ],
 )
-def test_import_refuses_other_files(tmp_path, arrays, said):
+def test_import_refuses_other_files(tmp_path, arrays, message):
     np.savez(tmp_path / "own.npz", **arrays)
-    with pytest.raises(AgentError, match=said):
+    with pytest.raises(AgentError, match=message):
         importing.network(tmp_path / "own.npz", Scaling())
 
 
@@ -396,18 +396,18 @@ def test_import_refuses_other_files(tmp_path, arrays, said):
 
 
 def test_8_bits_are_those_of_the_shipped_network(tmp_path):
-    net, made = shipped("rlcc-mlp"), shipped("rlcc-mlp8")
+    net, int8_net = shipped("rlcc-mlp"), shipped("rlcc-mlp8")
     assert (
-        importing.in_8_bits(net, record_policies.COMMAND).sha256() == made.sha256()
-        and made.provenance["source_sha256"] == net.sha256()
+        importing.in_8_bits(net, record_policies.COMMAND).sha256() == int8_net.sha256()
+        and int8_net.provenance["source_sha256"] == net.sha256()
     )
-    assert importing.in_8_bits(made, "") is made
+    assert importing.in_8_bits(int8_net, "") is int8_net
     with pytest.raises(AgentError, match="give a network"):
         importing.in_8_bits(shipped("rlcc-tree"), "")
-    rows = TableReader(made.table().view(np.int32).astype(np.int64)[16:]).rows(12, 4)
-    found = rows.weights * rows.scale[:, None] / 2**20
+    rows = TableReader(int8_net.table().view(np.int32).astype(np.int64)[16:]).rows(12, 4)
+    weights = rows.weights * rows.scale[:, None] / 2**20
     assert np.abs(rows.weights).max(axis=1).min() >= 126  # all of the 8 bits are used
-    assert np.abs(found - net.policy.weights[0]).max() <= np.abs(net.policy.weights[0]).max() / 127 / 2 + 1e-6
+    assert np.abs(weights - net.policy.weights[0]).max() <= np.abs(net.policy.weights[0]).max() / 127 / 2 + 1e-6
 
 
 def test_the_record_s_tree_is_distilled_from_its_network():
@@ -421,9 +421,9 @@ def test_the_record_s_tree_is_distilled_from_its_network():
 @pytest.mark.long
 def test_the_shipped_policies_are_made_again_bit_for_bit(tmp_path):
     assert main(["method", "rlcc", "rebuild", "--out", str(tmp_path)]) == 0
-    made = sorted(tmp_path.glob("*.npz"))
-    assert {path.stem for path in made} == {"record-mlp", "record-tree", "rlcc-mlp8"}
-    for path in made:
+    policy_files = sorted(tmp_path.glob("*.npz"))
+    assert {path.stem for path in policy_files} == {"record-mlp", "record-tree", "rlcc-mlp8"}
+    for path in policy_files:
         assert path.read_bytes() == nic_policy.shipped(path.stem).read_bytes()
 
 
@@ -431,8 +431,8 @@ def test_policies_that_could_not_be_kept_are_not_begun(tmp_path, capsys, monkeyp
     monkeypatch.setattr(record_policies, "policies", lambda: pytest.fail("it was begun"))
     (tmp_path / "file").write_text("")
     assert main(["method", "rlcc", "rebuild", "--out", str(tmp_path / "file")]) == 2
-    said = capsys.readouterr().err
-    assert "cannot make" in said and len(said.splitlines()) == 1
+    stderr = capsys.readouterr().err
+    assert "cannot make" in stderr and len(stderr.splitlines()) == 1
 
 
 def test_a_fit_repeats_and_follows_its_seed():

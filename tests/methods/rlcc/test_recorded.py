@@ -24,18 +24,18 @@ def test_a_replay_is_what_c_decides(tmp_path: Path, name: str, kind: str, target
     steps = golden.trace(kind, algorithm, 5)
     table = golden.table_of(algorithm, tmp_path)
     values = {**golden.values_of(algorithm, ""), "target": target, "beta": beta}
-    made = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
-    told, rates, decided = _told(steps, made)
-    replayed = recorded.replay(told, nic_policy.load(name).table(), target, beta)
+    decisions = golden.decisions(golden.runner_argv(algorithm, values, table), steps)
+    round_trips, rates, decided = _told(steps, decisions)
+    replayed = recorded.replay(round_trips, nic_policy.load(name).table(), target, beta)
     assert len(rates) > 100 and replayed.rates.tolist() == rates
-    seen = np.array([made[number].state[:4] for number in decided], np.uint32)
-    assert (replayed.inputs_q16 - [Q16, 0, Q16, 0] == seen.view(np.int32)).all()
+    inputs = np.array([decisions[number].state[:4] for number in decided], np.uint32)
+    assert (replayed.inputs_q16 - [Q16, 0, Q16, 0] == inputs.view(np.int32)).all()
 
 
-def _told(steps: list[golden.Step], made: list[golden.RunnerDecision]) -> tuple[RoundTrips, list[int], list[int]]:
+def _told(steps: list[golden.Step], decisions: list[golden.RunnerDecision]) -> tuple[RoundTrips, list[int], list[int]]:
     """Returns a trace's answers, and silences that cut, as a result has them (one flow per life); their rates and steps."""
     rows, base, flow, rate = [], [], -1, 0
-    for number, ((event, facts), decided) in enumerate(zip(steps, made, strict=True)):
+    for number, ((event, facts), decided) in enumerate(zip(steps, decisions, strict=True)):
         if event.flags & golden.NEW_FLOW:
             flow, rate = flow + 1, golden.Q20
             base.append(facts.base_rtt_ns)

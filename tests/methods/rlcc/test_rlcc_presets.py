@@ -8,10 +8,10 @@ from dc_gym.methods.rlcc.offline.presets import PRESETS, TrafficPattern, preset,
 
 
 def test_rewards_are_the_papers():
-    ours, theirs = preset("rl-cc").scaling, preset("pcc-rl").scaling
-    assert (ours.target, ours.beta) == (0.064, 1.5)
-    assert theirs.beta == 0 and theirs.inflation(2) > 1, "two flows could not rest below an empty path's round trip"
-    assert theirs.unit == pytest.approx(ours.unit), "a target looks the same to a network"
+    rlcc, pccrl = preset("rl-cc").scaling, preset("pcc-rl").scaling
+    assert (rlcc.target, rlcc.beta) == (0.064, 1.5)
+    assert pccrl.beta == 0 and pccrl.inflation(2) > 1, "two flows could not rest below an empty path's round trip"
+    assert pccrl.unit == pytest.approx(rlcc.unit), "a target looks the same to a network"
 
 
 def test_a_reward_is_the_presets_unless_another_is_given():
@@ -25,7 +25,7 @@ def test_nobody_is_trained_beyond_eight_flows_and_pcc_rl_on_many_to_one_alone():
     assert {case.pattern for case in PRESETS["pcc-rl"].patterns} == {"many_to_one"}
     assert {case.pattern for case in PRESETS["rl-cc"].patterns} == {"many_to_one", "all_to_all"}
     assert {case.flows for case in PRESETS["pcc-rl"].patterns} == {2, 4, 8}
-    assert max(case.flows for each in PRESETS.values() for case in each.patterns) == 8
+    assert max(case.flows for training_preset in PRESETS.values() for case in training_preset.patterns) == 8
 
 
 def test_a_case_says_who_sends_to_whom():
@@ -35,8 +35,8 @@ def test_a_case_says_who_sends_to_whom():
 
 
 @pytest.mark.parametrize(
-    ("call", "says"), [(lambda: TrafficPattern("ring", 3), "no pattern"), (lambda: preset("ppo"), "rl-cc, pcc-rl")]
+    ("call", "message"), [(lambda: TrafficPattern("ring", 3), "no pattern"), (lambda: preset("ppo"), "rl-cc, pcc-rl")]
 )
-def test_what_is_unknown_is_refused(call, says):
-    with pytest.raises(UsageError, match=says):
+def test_what_is_unknown_is_refused(call, message):
+    with pytest.raises(UsageError, match=message):
         call()

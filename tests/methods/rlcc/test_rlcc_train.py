@@ -45,7 +45,7 @@ class Killed(Exception):
 def hurt(monkeypatch, at, do):
     """Calls `do(labs)` after update number `at`."""
 
-    def told(learner, labs):
+    def hook(learner, labs):
         before(learner, labs)
         if len(learner.curve) == at:
             do(labs)
@@ -55,7 +55,7 @@ def hurt(monkeypatch, at, do):
     def run(learner, settings, folder, on_update, **how):
         nonlocal before
         before = on_update
-        return trained(learner, settings, folder, told, **how)
+        return trained(learner, settings, folder, hook, **how)
 
     trained = on_lab.run
     monkeypatch.setattr(on_lab, "run", run)
@@ -79,39 +79,40 @@ def test_a_training_survives_its_labs_and_itself_and_gives_the_same_bytes(tmp_pa
     train.train_on_labs(SMALL, broken, Quiet(), resume=True)
     for name in ("policy.npz", "curve.csv", CHECKPOINT):
         assert (whole / name).read_bytes() == (broken / name).read_bytes()
-    told = json.loads((broken / "manifest.json").read_text())
-    assert (told["resumed_at_update"], told["labs_restarted"]) == (2, 1) and told["reproducible"].startswith("yes")
+    manifest = json.loads((broken / "manifest.json").read_text())
+    assert (manifest["resumed_at_update"], manifest["labs_restarted"]) == (2, 1) and manifest["reproducible"].startswith("yes")
     assert (
-        told["updates"] == 4
-        and told["decisions"] > 20
-        and told["policy_sha256"] == NicPolicy.read(broken / "policy.npz").sha256()
+        manifest["updates"] == 4
+        and manifest["decisions"] > 20
+        and manifest["policy_sha256"] == NicPolicy.read(broken / "policy.npz").sha256()
     )
-    assert told["environment"]["kernel"] and told["settings"]["network"]["rate_bps"] == 10**9
+    assert manifest["environment"]["kernel"] and manifest["settings"]["network"]["rate_bps"] == 10**9
 
 
 def test_a_network_that_remembers_is_trained_on_labs(tmp_path):
     """The network's memory in the NIC is replayed bit by bit (histories.py raises an error where it differs)."""
-    made = train.train_on_labs(replace(SMALL, net="lstm", updates=3), tmp_path, Quiet())
-    told = json.loads((tmp_path / "manifest.json").read_text())
-    assert made.kind == "lstm" and told["settings"]["net"] == "lstm" and told["decisions"] > 20
+    policy = train.train_on_labs(replace(SMALL, net="lstm", updates=3), tmp_path, Quiet())
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert policy.kind == "lstm" and manifest["settings"]["net"] == "lstm" and manifest["decisions"] > 20
     first = Learner.new(replace(SMALL, net="lstm"), Scaling()).net.weights
-    assert all((mine != weight).any() for mine, weight in zip(made.policy.weights, first, strict=True)), "it has learned"
+    assert all((trained != weight).any() for trained, weight in zip(policy.policy.weights, first, strict=True)), "it has learned"
 
 
 def test_labs_that_run_freely_train_and_say_that_nobody_can_repeat_it(tmp_path):
-    made = train.train_on_labs(replace(SMALL, updates=7), tmp_path, Quiet(), asynchronous=True)
-    told = json.loads((tmp_path / "manifest.json").read_text())
-    assert told["reproducible"].startswith("no: asynchronous") and made.provenance["command"].endswith("--asynchronous")
-    assert told["updates"] == 7 and told["decisions"] > 20  # each lab has begun a second episode, or a third
+    policy = train.train_on_labs(replace(SMALL, updates=7), tmp_path, Quiet(), asynchronous=True)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["reproducible"].startswith("no: asynchronous") and policy.provenance["command"].endswith("--asynchronous")
+    assert manifest["updates"] == 7 and manifest["decisions"] > 20  # each lab has begun a second episode, or a third
     first = Learner.new(SMALL, Scaling()).net.weights
-    assert all((mine != weight).any() for mine, weight in zip(made.policy.weights, first, strict=True)), "it has learned"
+    assert all((trained != weight).any() for trained, weight in zip(policy.policy.weights, first, strict=True)), "it has learned"
 
 
 def test_options_vary_what_labs_run():
     plain, varied = LabTrainingSettings(updates=300), LabTrainingSettings(updates=300, randomise=True, curriculum=True)
     assert plain.patterns(0, 1) == plain.patterns(2, 2)
     assert [
-        max(case.flows for case in LabTrainingSettings(updates=300, curriculum=True).patterns(each, 1)) for each in (0, 1, 2)
+        max(case.flows for case in LabTrainingSettings(updates=300, curriculum=True).patterns(episode, 1))
+        for episode in (0, 1, 2)
     ] == [
         2,
         4,
@@ -121,16 +122,16 @@ def test_options_vary_what_labs_run():
 
 
 def test_another_seed_and_another_reward_are_other_policies_on_the_model(tmp_path, capsys):
-    made = {}
+    policies = {}
     for name, options in {"a": [], "b": [], "c": ["--seed=2"], "d": ["--preset=pcc-rl"], "e": ["--net=lstm"]}.items():
         assert main(["method", "rlcc", "train", "--ground=fluid", "--updates=2", f"--out={tmp_path / name}", *options]) == 0
-        made[name] = (tmp_path / name / "policy.npz").read_bytes()
-    assert made["a"] == made["b"] and len(set(made.values())) == 4
+        policies[name] = (tmp_path / name / "policy.npz").read_bytes()
+    assert policies["a"] == policies["b"] and len(set(policies.values())) == 4
     assert NicPolicy.read(tmp_path / "d" / "policy.npz").scaling.beta == 0
     assert NicPolicy.read(tmp_path / "e" / "policy.npz").kind == "lstm"
     assert f"{tmp_path / 'a' / 'policy.npz'}: sha256" in capsys.readouterr().out
-    told = json.loads((tmp_path / "a" / "manifest.json").read_text())
-    assert told["settings"]["updates"] == told["updates"] == 2 and told["decisions"] >= 2 * 4096
+    manifest = json.loads((tmp_path / "a" / "manifest.json").read_text())
+    assert manifest["settings"]["updates"] == manifest["updates"] == 2 and manifest["decisions"] >= 2 * 4096
 
 
 def test_a_reward_of_ones_own_is_trained_for_and_written_down(tmp_path):
@@ -138,10 +139,10 @@ def test_a_reward_of_ones_own_is_trained_for_and_written_down(tmp_path):
         out = tmp_path / ground
         options += ["--updates=2", "--beta=1", "--target=0.128", "--quiet", f"--out={out}"]
         assert main(["method", "rlcc", "train", *options]) == 0
-        scaling, told = NicPolicy.read(out / "policy.npz").scaling, json.loads((out / "manifest.json").read_text())
+        scaling, manifest = NicPolicy.read(out / "policy.npz").scaling, json.loads((out / "manifest.json").read_text())
         assert (scaling.beta, scaling.target, scaling.unit) == (1, 0.128, Scaling().unit)
-        assert told["reward"] == {"beta": 1, "target": 0.128}
-        assert (told["settings"]["beta"], told["settings"]["target"]) == (1, 0.128)
+        assert manifest["reward"] == {"beta": 1, "target": 0.128}
+        assert (manifest["settings"]["beta"], manifest["settings"]["target"]) == (1, 0.128)
 
 
 @pytest.mark.parametrize("other", [{"beta": 1.25}, {"target": 0.1}, {"unclipped": 1}, {"beta": None}])
@@ -165,14 +166,14 @@ def test_errors_of_the_last_updates_count_in_full():
 def test_options_are_settings_of_the_model(tmp_path):
     options = ["--updates=2", "--batch-size=100", "--learning-rate=0.002", "--bottlenecks=3"]
     assert main(["method", "rlcc", "train", "--ground=fluid", f"--out={tmp_path / 'a'}", "--quiet", *options]) == 0
-    told = json.loads((tmp_path / "a" / "manifest.json").read_text())["settings"]
-    assert (told["batch_size"], told["learning_rate"], told["bottlenecks"]) == (100, 0.002, [[2, 3], [4, 3], [8, 3]])
+    settings = json.loads((tmp_path / "a" / "manifest.json").read_text())["settings"]
+    assert (settings["batch_size"], settings["learning_rate"], settings["bottlenecks"]) == (100, 0.002, [[2, 3], [4, 3], [8, 3]])
     lines = (tmp_path / "a" / "curve.csv").read_text().splitlines()
     assert lines[0] == "update,decisions,mean_error,mean_reward" and len(lines) == 3
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         (["--preset=ppo"], "preset 'ppo' is unknown; one of: rl-cc, pcc-rl"),
         (["--ground=fluid", "--labs=2"], "--labs: means nothing to a training on fluid"),
@@ -193,10 +194,10 @@ def test_options_are_settings_of_the_model(tmp_path):
         (["--resume"], f"has no {CHECKPOINT}"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(tmp_path, capsys, options, says):
+def test_what_cannot_be_is_said_in_one_line(tmp_path, capsys, options, message):
     assert main(["method", "rlcc", "train", f"--out={tmp_path / 'out'}", *options]) == 2
-    said = capsys.readouterr().err
-    assert says in said and len(said.splitlines()) == 1
+    stderr = capsys.readouterr().err
+    assert message in stderr and len(stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists()
 
 
@@ -251,13 +252,13 @@ def test_a_training_with_all_defaults_gives_the_same_network_on_any_machine(tmp_
 
 
 @pytest.mark.parametrize(
-    ("updates", "says"),
+    ("updates", "template"),
     [
         (0, "nothing is kept yet; begin again with: dcgym {command}"),
         (100, "update 100 of 1600 is kept in {checkpoint}; go on with: dcgym {command} --resume"),
     ],
 )
-def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch, updates, says):
+def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch, updates, template):
     def interrupted(settings, out, *_args, **_how):
         if updates:
             learner = Learner.new(settings, Scaling())
@@ -268,8 +269,8 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch, updates, says):
     monkeypatch.setattr(train, "train_on_labs", interrupted)
     argv = ["method", "rlcc", "train", "--quiet", f"--out={tmp_path}"]
     assert main(argv) == 130
-    said = says.format(command=" ".join(argv), checkpoint=tmp_path / CHECKPOINT)
-    assert capsys.readouterr().err == f"dcgym: {said}\ndcgym: interrupted\n"
+    line = template.format(command=" ".join(argv), checkpoint=tmp_path / CHECKPOINT)
+    assert capsys.readouterr().err == f"dcgym: {line}\ndcgym: interrupted\n"
 
 
 @pytest.mark.long

@@ -41,10 +41,10 @@ def test_a_program_is_counted_until_it_returns():
 
 
 @pytest.mark.parametrize(
-    ("word", "says"), [(0, "RV32 at 0x1004: Unhandled CPU exception"), (0x00002503, "RV32 at 0x1000: Invalid memory read")]
+    ("word", "message"), [(0, "RV32 at 0x1004: Unhandled CPU exception"), (0x00002503, "RV32 at 0x1000: Invalid memory read")]
 )
-def test_what_a_core_cannot_execute_is_said(word, says):
-    with pytest.raises(UsageError, match=says):
+def test_what_a_core_cannot_execute_is_said(word, message):
+    with pytest.raises(UsageError, match=message):
         _program(word).call(rv32.BASE)
 
 

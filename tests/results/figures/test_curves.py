@@ -38,8 +38,8 @@ def sweep(tmp_path: Path) -> Path:
             for seed in (1, 2):
                 number += 1
                 folder = tmp_path / f"{controller}-{buffer}-{seed}"
-                made = result(folder)
-                spec = dict(made.manifest["spec"])
+                run_result = result(folder)
+                spec = dict(run_result.manifest["spec"])
                 spec |= {
                     "seed": seed,
                     "controller": {"name": controller},
@@ -65,7 +65,7 @@ def test_lines_of_a_quantity_are_in_its_order(sweep: Path) -> None:
     for path in sweep.glob("dctcp-*/manifest.json"):
         spec = json.loads(path.read_text())["spec"]
         edit(path, spec=spec | {"seed": {1: 12, 2: 2}[spec["seed"]]})
-    dctcp = [each for each in curves.find_results(sweep) if "dctcp" in each.path.name]
+    dctcp = [dctcp_result for dctcp_result in curves.find_results(sweep) if "dctcp" in dctcp_result.path.name]
     assert [line.name for line in curves.curves(dctcp, "topology.buffer", "mean_srtt_us", "seed")] == ["2", "12"]
 
 
@@ -83,12 +83,12 @@ def test_a_policy_has_a_line_of_its_own(sweep: Path) -> None:
 def test_policies_from_files_are_told_apart_by_what_is_in_them(tmp_path: Path) -> None:
     """All specs say policy.npz: lines have the policies' names, and those of one name are told apart by content."""
     for content, name in (("a", "ppo"), ("b", "ppo"), ("c", "sac")):
-        made = result(tmp_path / content, inputs={"policy.npz": content * 64}, policies={"policy.npz": name})
-        edit(made.path / "manifest.json", spec=made.manifest["spec"] | {"controller": {"name": "cubic", "policy": "policy.npz"}})
-    found = curves.find_results(tmp_path)
-    lines = curves.curves(found, "seed", "mean_srtt_us", "controller.name")
+        run = result(tmp_path / content, inputs={"policy.npz": content * 64}, policies={"policy.npz": name})
+        edit(run.path / "manifest.json", spec=run.manifest["spec"] | {"controller": {"name": "cubic", "policy": "policy.npz"}})
+    found_results = curves.find_results(tmp_path)
+    lines = curves.curves(found_results, "seed", "mean_srtt_us", "controller.name")
     assert [line.name for line in lines] == ["ppo over CUBIC aaaaaaaa", "ppo over CUBIC bbbbbbbb", "sac over CUBIC"]
-    lines = curves.curves(found, "controller.policy", "mean_srtt_us", "topology.preset")
+    lines = curves.curves(found_results, "controller.policy", "mean_srtt_us", "topology.preset")
     assert [point.x for line in lines for point in line.points] == ["ppo aaaaaaaa", "ppo bbbbbbbb", "sac"]
 
 
@@ -110,9 +110,9 @@ def test_unfit_results_are_left_out(sweep: Path, capsys: pytest.CaptureFixture[s
     edit(sweep / "dctcp-1MB-1" / "manifest.json", fit=False)
     words = ["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us"]
     assert main.main(words) == 0
-    said = capsys.readouterr().out
-    assert "left out: 1 unfit of 8 results" in said
-    assert re.search(r"dctcp +1 MB +2 +\(n = 1\)", said)
+    stdout = capsys.readouterr().out
+    assert "left out: 1 unfit of 8 results" in stdout
+    assert re.search(r"dctcp +1 MB +2 +\(n = 1\)", stdout)
     for folder in sweep.iterdir():
         if folder.is_dir():
             edit(folder / "manifest.json", fit=False)
@@ -133,12 +133,12 @@ def test_null_metrics_are_left_out_and_none_at_all_is_an_error(sweep: Path) -> N
 def test_the_command_draws_and_prints(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us", "--y", "utilization"]
     assert main.main(words) == 0
-    said = capsys.readouterr().out
+    stdout = capsys.readouterr().out
     path = sweep / "mean_srtt_us-utilization-by-topology.buffer.png"
-    assert said.splitlines()[-1] == str(path)
+    assert stdout.splitlines()[-1] == str(path)
     assert path.read_bytes().startswith(b"\x89PNG")
-    assert "mean_srtt_us (us) by topology.buffer, a line for each controller.name" in said
-    assert re.search(r"dctcp +50 kB +3, 4 +\(n = 2\)", said)
+    assert "mean_srtt_us (us) by topology.buffer, a line for each controller.name" in stdout
+    assert re.search(r"dctcp +50 kB +3, 4 +\(n = 2\)", stdout)
     assert main.main(["plot", str(sweep), "--x", "controller.name", "--y", "mean_srtt_us", "--by", "topology.buffer"]) == 0
     assert "cubic" in capsys.readouterr().out
 
@@ -146,14 +146,14 @@ def test_the_command_draws_and_prints(sweep: Path, capsys: pytest.CaptureFixture
 def test_without_axes_it_says_which_there_are(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words in ([], ["--x", "topology.buffer"], ["--y", "jain"]):
         assert main.main(["plot", str(sweep), *words]) == 2
-        said = capsys.readouterr()
-        assert re.search(r"^  topology.buffer +50kB, 1MB$", said.out, re.MULTILINE), "by size, not by name"
-        assert re.search(r"^  controller.name +cubic, dctcp$", said.out, re.MULTILINE)
-        assert re.search(r"^  seed +1, 2$", said.out, re.MULTILINE)
-        assert re.search(r"^  mean_srtt_us +Smoothed RTT, mean$", said.out, re.MULTILINE) and "flow_goodput_bps.0" in said.out
-        assert "fct_mean_s" not in said.out, "null everywhere"
-        assert said.err.count("\n") == 1 and f"dcgym plot {sweep} --x topology.buffer --y mean_srtt_us" in said.err
-    assert main.main(said.err.strip().split(": ")[-1].split()[1:]) == 0, "and the example works"
+        output = capsys.readouterr()
+        assert re.search(r"^  topology.buffer +50kB, 1MB$", output.out, re.MULTILINE), "by size, not by name"
+        assert re.search(r"^  controller.name +cubic, dctcp$", output.out, re.MULTILINE)
+        assert re.search(r"^  seed +1, 2$", output.out, re.MULTILINE)
+        assert re.search(r"^  mean_srtt_us +Smoothed RTT, mean$", output.out, re.MULTILINE) and "flow_goodput_bps.0" in output.out
+        assert "fct_mean_s" not in output.out, "null everywhere"
+        assert output.err.count("\n") == 1 and f"dcgym plot {sweep} --x topology.buffer --y mean_srtt_us" in output.err
+    assert main.main(output.err.strip().split(": ")[-1].split()[1:]) == 0, "and the example works"
 
 
 def test_nothing_but_a_figure_of_the_same_results_is_overwritten(
@@ -173,12 +173,12 @@ def test_nothing_but_a_figure_of_the_same_results_is_overwritten(
 
 def a_sheet(key: str, lines: dict[str, dict[Any, list[float]]], metric: str = "mean_srtt_us", **more: Any) -> sweep_figure.Sheet:
     """Returns a sheet with one panel, from values by line and x."""
-    made = [
+    panel = [
         Curve(name, tuple(CurvePoint(x, sum(values) / len(values), 1.0, tuple(values)) for x, values in points.items()))
         for name, points in lines.items()
     ]
     family = {"topology.buffer": "bytes"}.get(key, "")
-    return sweep_figure.Sheet("title", {metric: made} | more.pop("panels", {}), Axis(key, family, **more), "controller.name", "")
+    return sweep_figure.Sheet("title", {metric: panel} | more.pop("panels", {}), Axis(key, family, **more), "controller.name", "")
 
 
 def drawn(sheet: sweep_figure.Sheet) -> Any:
@@ -212,8 +212,8 @@ def test_only_amounts_are_joined() -> None:
 
 def test_elements_of_one_list_have_one_scale() -> None:
     far, near = (
-        [Curve("dctcp", tuple(CurvePoint(x, y, None, (y,)) for x, y in each))]
-        for each in (((1.0, 1e6), (2.0, 90e6)), ((1.0, 50e6), (2.0, 95e6)))
+        [Curve("dctcp", tuple(CurvePoint(x, y, None, (y,)) for x, y in points))]
+        for points in (((1.0, 1e6), (2.0, 90e6)), ((1.0, 50e6), (2.0, 95e6)))
     )
     panels = {"flow_goodput_bps.0": far, "flow_goodput_bps.1": near}
     figure = drawn(sweep_figure.Sheet("t", panels, Axis("workload.senders", ""), "controller.name", ""))
@@ -311,8 +311,8 @@ def test_a_plug_ins_controller_beside_known_ones_is_drawn_with_its_recorded_styl
 def test_a_metric_that_only_some_runs_have_is_null_in_the_others(sweep: Path) -> None:
     for number, folder in enumerate(sorted(sweep.glob("cubic-*"))):
         edit(folder / "summary.json", **{"return": float(number)})
-    found = curves.curves(curves.find_results(sweep), "topology.buffer", "return", "controller.name")
-    assert [(line.name, [point.values for point in line.points]) for line in found] == [("cubic", [(2.0, 3.0), (0.0, 1.0)])]
+    lines = curves.curves(curves.find_results(sweep), "topology.buffer", "return", "controller.name")
+    assert [(line.name, [point.values for point in line.points]) for line in lines] == [("cubic", [(2.0, 3.0), (0.0, 1.0)])]
 
 
 def test_two_seeds_are_two_dots_without_mean_and_bar(sweep: Path) -> None:
@@ -326,11 +326,11 @@ def test_two_seeds_are_two_dots_without_mean_and_bar(sweep: Path) -> None:
 
 def test_equal_runs_of_several_seeds_are_told(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us"]
-    told = "equal runs (each number of summary.json) for several seeds at 4 of 4 points: the seed changes nothing there"
+    notice = "equal runs (each number of summary.json) for several seeds at 4 of 4 points: the seed changes nothing there"
     assert main.main(argv) == 0 and "equal runs" not in capsys.readouterr().out
     for folder in sweep.glob("*-*-2"):
         shutil.copy(folder.with_name(folder.name[:-1] + "1") / "summary.json", folder)
-    assert main.main([*argv, "--force"]) == 0 and told in capsys.readouterr().out
+    assert main.main([*argv, "--force"]) == 0 and notice in capsys.readouterr().out
 
 
 def spread(sweep: Path, key: str, *values: Any) -> None:
@@ -401,10 +401,10 @@ def test_a_fourth_key_asks_for_a_value_which_exists(sweep: Path, capsys: pytest.
     spread(sweep, "rate", "25Gbit/s", "10Gbit/s")
     words = ["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us"]
     assert main.main(words) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "topology.hosts (8, 32) and topology.rate (10Gbit/s, 25Gbit/s) vary, too" in said
-    remedy = said.strip().partition(" add ")[2].split()
+    stderr = capsys.readouterr().err
+    assert stderr.count("\n") == 1
+    assert "topology.hosts (8, 32) and topology.rate (10Gbit/s, 25Gbit/s) vary, too" in stderr
+    remedy = stderr.strip().partition(" add ")[2].split()
     assert remedy == ["--where", "topology.rate=10Gbit/s"]
     assert main.main([*words, *remedy]) == 0
     assert (sweep / "mean_srtt_us-by-topology.buffer-topology.rate-10Gbit-s.png").exists()
@@ -419,7 +419,7 @@ def test_panels_that_are_too_many_are_refused(sweep: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "found"),
+    ("where", "expected_srtts_us"),
     [
         (["topology.buffer=50kB"], {3, 4, 7, 8}),
         (["topology.buffer=0.05MB", "seed=2"], {4, 8}),
@@ -428,9 +428,9 @@ def test_panels_that_are_too_many_are_refused(sweep: Path) -> None:
         (['topology.buffer=["50kB", "1MB"]', "seed=1", "controller.name='cubic'"], {5, 7}),
     ],
 )
-def test_where_chooses_results_by_quantity_number_or_name(sweep: Path, where: list[str], found: set[int]) -> None:
+def test_where_chooses_results_by_quantity_number_or_name(sweep: Path, where: list[str], expected_srtts_us: set[int]) -> None:
     chosen = spec_keys.choose(curves.find_results(sweep), where)
-    assert {result.summary["mean_srtt_us"] for result in chosen} == found
+    assert {result.summary["mean_srtt_us"] for result in chosen} == expected_srtts_us
 
 
 @pytest.mark.parametrize(
@@ -453,20 +453,20 @@ def test_a_condition_that_nothing_fulfils_is_one_line(
 ) -> None:
     words = [word for text in where for word in ("--where", text)]
     assert main.main(["plot", str(sweep), "--x", "topology.buffer", "--y", "mean_srtt_us", *words]) == 2
-    said = capsys.readouterr().err
-    assert reason in said and said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert reason in stderr and stderr.count("\n") == 1
 
 
 def test_where_is_for_many_results(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["plot", str(sweep / "dctcp-1MB-1"), "--where", "seed=1"]) == 2
     assert "--where chooses among many results" in capsys.readouterr().err
     assert main.main(["plot", str(sweep), "--where", "controller.name=dctcp"]) == 2
-    said = capsys.readouterr().out
-    assert "4 results" in said and "controller.name" not in said and "topology.buffer" in said
+    stdout = capsys.readouterr().out
+    assert "4 results" in stdout and "controller.name" not in stdout and "topology.buffer" in stdout
 
 
 def test_values_are_titled_in_words() -> None:
-    told = {
+    expected_titles = {
         ("topology.hosts", "32"): "32 hosts",
         ("workload.senders", "1"): "1 sender",
         ("topology.rate", "10Gbit/s"): "10 Gbit/s",
@@ -475,7 +475,7 @@ def test_values_are_titled_in_words() -> None:
         ("controller.name", "dcqcn"): "DCQCN",
         ("topology.buffer", "-"): "Buffer of a switch port: not given",
     }
-    assert {each: titles.of_value(*each) for each in told} == told
+    assert {key_value: titles.of_value(*key_value) for key_value in expected_titles} == expected_titles
 
 
 def test_a_long_title_is_broken(sweep: Path) -> None:
@@ -491,8 +491,8 @@ def sized(folder: Path, controller: str, seed: int, load: float, more: float = 0
     """Writes a result of 40 flows of 1, 2, ... kB with slowdowns 1, 2, ... and `more`; another one does not finish."""
     rows = [synthetic.flow_row(n, size_bytes=1000 * (n + 1), start_ns=3 * S, status="done", fct_ns=S) for n in range(40)]
     rows.append(synthetic.flow_row(40, size_bytes=10**6, start_ns=3 * S))
-    made = result(folder, synthetic.tables(flows=rows))
-    spec = made.manifest["spec"] | {"seed": seed, "controller": {"name": controller}}
+    run_result = result(folder, synthetic.tables(flows=rows))
+    spec = run_result.manifest["spec"] | {"seed": seed, "controller": {"name": controller}}
     edit(folder / "manifest.json", spec=spec | {"workload": {"kind": "poisson", "load": load}})
     slowdown = np.append(np.arange(1.0, 41.0) + more, np.nan)
     results.write_derived(folder, "flow_metrics", {"slowdown": slowdown})
@@ -514,9 +514,9 @@ def test_slowdown_by_size_takes_all_seeds_together(sizes: Path, capsys: pytest.C
         inner = kit.save
         patched.setattr(kit, "save", lambda figure, *rest, **options: drawn.append(figure) or inner(figure, *rest, **options))
         assert main.main(["plot", str(sizes), "--x", "flow_size"]) == 0
-    said = capsys.readouterr().out
-    assert said.splitlines()[-1] == str(sizes / "slowdown-by-flow_size.png")
-    assert re.search(r"^  DCTCP +up to 3 kB +median 2 +p99 2.98 +\(n = 5\)$", said, re.MULTILINE), said
+    stdout = capsys.readouterr().out
+    assert stdout.splitlines()[-1] == str(sizes / "slowdown-by-flow_size.png")
+    assert re.search(r"^  DCTCP +up to 3 kB +median 2 +p99 2.98 +\(n = 5\)$", stdout, re.MULTILINE), stdout
     (figure,) = drawn
     assert [ax.get_title(loc="left") for ax in figure.axes] == ["Load 0.3", "Load 0.6"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["DCTCP", "DCQCN", "p99", "median"]
@@ -539,5 +539,5 @@ def test_slowdown_needs_sizes_and_takes_no_metric(sweep: Path, sizes: Path, caps
     for folder in sizes.iterdir():
         (folder / "flow_metrics.parquet").unlink(missing_ok=True)
     assert main.main(["plot", str(sizes), "--x", "flow_size", "--where", "workload.kind=poisson"]) == 2
-    said = capsys.readouterr().err
-    assert "no flow has a slowdown" in said and said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert "no flow has a slowdown" in stderr and stderr.count("\n") == 1

@@ -15,7 +15,7 @@ from dc_gym.topologies.presets import PRESETS, TopologySpec, build
 def drawn(graph, utilization=None):
     axes = new_figure(6, 4).add_subplot()
     colours = draw_topology(graph, axes, utilization)
-    lines = next(each for each in axes.collections if isinstance(each, LineCollection))
+    lines = next(collection for collection in axes.collections if isinstance(collection, LineCollection))
     return axes, lines, colours
 
 
@@ -23,7 +23,7 @@ def drawn(graph, utilization=None):
 def test_layers_lie_above_each_other_and_no_two_nodes_in_one_place(name):
     graph = build(TopologySpec.of(preset=name))
     layout = lay_out(graph)
-    assert set(layout.at) == {each.name for each in (*graph.hosts, *graph.switches)}
+    assert set(layout.at) == {node.name for node in (*graph.hosts, *graph.switches)}
     assert len(set(layout.at.values())) == len(layout.at)
     assert all(0 < x < 1 for x, _ in layout.at.values())
     order = ["host", "edge", "agg", "core"]

@@ -19,7 +19,7 @@ QUARTERS = {
 
 def line_in(pixels: Any, key: str) -> Any:
     """Returns rows and columns of the pixels with the colour of a quantity's line, in its quarter."""
-    color = np.array(to_rgb(next(each.color for each in QUANTITIES if each.key == key))) * 255
+    color = np.array(to_rgb(next(quantity.color for quantity in QUANTITIES if quantity.key == key))) * 255
     return np.argwhere(np.abs(pixels[QUARTERS[key]] - color).max(-1) < 30)
 
 
@@ -59,8 +59,8 @@ def test_steps_leave_after_a_second() -> None:
 def test_any_length_of_step(step_s: float) -> None:
     picture = LastSecond(step_s)
     picture.begin(info())
-    seen = stepped(picture, step_s, *[info(switch_queue_bytes_max=1500.0)] * int(2 + 1.2 / step_s), reward=-3.0)
-    columns = line_in(seen, "reward")[:, 1]
+    pixels = stepped(picture, step_s, *[info(switch_queue_bytes_max=1500.0)] * int(2 + 1.2 / step_s), reward=-3.0)
+    columns = line_in(pixels, "reward")[:, 1]
     if step_s < 1:
         assert columns.min() < 90 and columns.max() > 290, "the line fills the second"
 
@@ -69,9 +69,9 @@ def test_a_picture_does_not_change_when_the_next_is_made() -> None:
     picture = LastSecond(0.01)
     picture.begin(info())
     first = stepped(picture, 0.01, *[info(goodput_bps=1e6)] * 10)
-    kept = first.copy()
+    first_copy = first.copy()
     stepped(picture, 0.01, *[info(goodput_bps=9e9)] * 10)
-    assert np.array_equal(first, kept)
+    assert np.array_equal(first, first_copy)
 
 
 def test_axes_end_at_round_numbers() -> None:

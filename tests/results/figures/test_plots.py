@@ -111,8 +111,8 @@ def over_rdma(flows: int, srtt_us: int) -> Series:
 def test_runs_over_rdma_show_what_nics_allow() -> None:
     run = over_rdma(2, 90)
     assert run.rate_bps[1].tolist() == [1e6, 1e6] and np.isnan(run.rate_bps[0]).all()
-    shown = labels(timeline.run_figure(run, "t", []).axes)
-    assert shown == ["Queue (B)", "Goodput (Mbit/s)", "Rate (kbit/s)", "RTT (\u00b5s)", "Jain's index"]
+    with_probes = labels(timeline.run_figure(run, "t", []).axes)
+    assert with_probes == ["Queue (B)", "Goodput (Mbit/s)", "Rate (kbit/s)", "RTT (\u00b5s)", "Jain's index"]
     without_probes = labels(timeline.run_figure(over_rdma(2, 0), "t", []).axes)
     assert without_probes == ["Queue (B)", "Goodput (Mbit/s)", "Rate (kbit/s)", "Jain's index"]
     many = timeline.run_figure(over_rdma(300, 90), "t", []).axes
@@ -194,18 +194,18 @@ def test_demo_figure() -> None:
 
 
 def test_the_demo_makes_its_own_damaged_result_again_and_refuses_another_one(tmp_path: Path) -> None:
-    place = tmp_path / "runs" / f"{demo.STUDY.variants[0].name}-s1"
-    synthetic.result(place)
+    result_folder = tmp_path / "runs" / f"{demo.STUDY.variants[0].name}-s1"
+    synthetic.result(result_folder)
     with pytest.raises(UsageError, match="something else than the demo"):
         demo.require_places(tmp_path)
-    (place / "manifest.json").write_text("{")
+    (result_folder / "manifest.json").write_text("{")
     demo.require_places(tmp_path)
 
 
 def test_the_demos_table_has_means_over_the_seeds() -> None:
     variant = demo.STUDY.variants[0]
-    told = {"goodput_bps": {1: 9e6, 2: 10e6}, "mean_queue_bytes": {1: 3000.0, 2: 4000.0}, "drops": {1: 1234.0, 2: 1236.0}}
-    head, row = demo.table(Evidence({variant.name: variant.evidence(told)})).splitlines()
+    metrics = {"goodput_bps": {1: 9e6, 2: 10e6}, "mean_queue_bytes": {1: 3000.0, 2: 4000.0}, "drops": {1: 1234.0, 2: 1236.0}}
+    head, row = demo.table(Evidence({variant.name: variant.evidence(metrics)})).splitlines()
     assert head.split() == ["case", "controller", "goodput", "mean", "queue", "srtt", "Jain", "drops", "marks"]
     assert row.split() == ["dumbbell-10m", "dctcp", "9.5", "Mbit/s", "3.5", "kB", "-", "-", "1,235", "-"]
 
@@ -253,12 +253,12 @@ def test_markings_of_agents_are_read_and_drawn_where_the_queue_is(tmp_path: Path
     port = timeline.load_series(result).queue_port
     assert port
     timeline.plot_result(result, tmp_path / "plain.png")
-    found = Markings.of(with_markings(result, f"{port}:rdma", "s9-eth1"))
-    assert found is not None and found.at("s9-eth2") is None
-    mine = found.at(port)
-    assert mine is not None and mine.names == (f"{port}:rdma",) and mine.kmin_bytes[0, -1] == 5000 * 2**10
-    assert (found.pmax == 0.2).all() and found.most_changed(1).names == mine.names
-    figure = timeline.run_figure(timeline.load_series(result), "x", [], markings=found)
+    run_markings = Markings.of(with_markings(result, f"{port}:rdma", "s9-eth1"))
+    assert run_markings is not None and run_markings.at("s9-eth2") is None
+    marking = run_markings.at(port)
+    assert marking is not None and marking.names == (f"{port}:rdma",) and marking.kmin_bytes[0, -1] == 5000 * 2**10
+    assert (run_markings.pmax == 0.2).all() and run_markings.most_changed(1).names == marking.names
+    figure = timeline.run_figure(timeline.load_series(result), "x", [], markings=run_markings)
     titles = [ax.get_title(loc="left") for ax in figure.axes]
     assert f"Marking in force at {port}, set by an agent" == titles[1]
     assert imread(timeline.plot_result(result)).shape[0] > imread(tmp_path / "plain.png").shape[0]
@@ -266,17 +266,17 @@ def test_markings_of_agents_are_read_and_drawn_where_the_queue_is(tmp_path: Path
 
 def test_the_figure_of_all_ports_has_a_row_for_each(tmp_path: Path) -> None:
     names = [f"s1-eth{number}" for number in range(1, 31)]
-    found = Markings.of(with_markings(synthetic.result(tmp_path / "run"), *names))
-    assert found is not None
-    rows = [text.get_text() for text in markings.all_ports(found, Scale(1.0, "s"), 8.0).axes[0].get_yticklabels()]
+    run_markings = Markings.of(with_markings(synthetic.result(tmp_path / "run"), *names))
+    assert run_markings is not None
+    rows = [text.get_text() for text in markings.all_ports(run_markings, Scale(1.0, "s"), 8.0).axes[0].get_yticklabels()]
     assert rows == names[: markings.MOST_PORTS], "as many as fit; the one that changed is among them"
 
 
 def test_rare_samples_leave_no_gaps(tmp_path: Path) -> None:
     rare = synthetic.run(interval_ns=S)
     spec = synthetic.result(tmp_path / "run", rare).manifest["spec"] | {"monitor": {"interval": "1s"}}
-    found = timeline.load_series(synthetic.result(tmp_path / "again", rare, spec=spec))
-    assert len(found.t_s) == 10 and np.isfinite(found.queue_bytes).all() and np.isfinite(found.srtt_us).all()
+    run_series = timeline.load_series(synthetic.result(tmp_path / "again", rare, spec=spec))
+    assert len(run_series.t_s) == 10 and np.isfinite(run_series.queue_bytes).all() and np.isfinite(run_series.srtt_us).all()
 
 
 def test_a_result_without_a_spec_is_refused(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.usefixtures("registries")
 
 
 def test_those_that_come_with_dc_gym() -> None:
-    found = {name: styles.find(name) for name in controllers.names()}
-    assert found["dctcp"] == Style("#0072B2", "o", "DCTCP") and found["timely-patched"].label == "patched TIMELY"
-    colors = [each.color for each in found.values()]
+    style_by_name = {name: styles.find(name) for name in controllers.names()}
+    assert style_by_name["dctcp"] == Style("#0072B2", "o", "DCTCP") and style_by_name["timely-patched"].label == "patched TIMELY"
+    colors = [style.color for style in style_by_name.values()]
     assert len(set(colors)) == len(colors) and not set(colors) & set(styles.COLORS), "one can tell them apart"
 
 
@@ -28,9 +28,9 @@ def test_everybody_has_one_that_follows_from_the_name() -> None:
     names = [f"mine-{number}" for number in range(200)]
     for name in names:
         controllers.register(Controller(name, "cubic", ecn=False))
-    found = [styles.find(name) for name in names]
-    assert {each.color for each in found} == set(styles.COLORS) and {each.marker for each in found} == set(styles.MARKERS)
-    assert [each.label for each in found] == names
+    looks = [styles.find(name) for name in names]
+    assert {style.color for style in looks} == set(styles.COLORS) and {style.marker for style in looks} == set(styles.MARKERS)
+    assert [style.label for style in looks] == names
     assert styles.find("mine-1") == Style("#DC143C", "<", "mine-1"), "the same in every process and version"
 
 

@@ -42,8 +42,8 @@ def capacity(ports: list[dict[str, Any]], *pairs: tuple[str, str], **kind: Any) 
 
 
 def test_the_link_that_all_cross_bounds_them_together() -> None:
-    found = capacity(DUMBBELL, ("h1", "h3"), ("h2", "h4"))
-    assert found.total_bps == pytest.approx(10e6 * PAYLOAD_SHARE) and found.flow_bps == pytest.approx([10e6 * PAYLOAD_SHARE] * 2)
+    limit = capacity(DUMBBELL, ("h1", "h3"), ("h2", "h4"))
+    assert limit.total_bps == pytest.approx(10e6 * PAYLOAD_SHARE) and limit.flow_bps == pytest.approx([10e6 * PAYLOAD_SHARE] * 2)
     local = capacity(DUMBBELL, ("h1", "h3"), ("h1", "h2"))
     assert local.total_bps == pytest.approx(100e6 * PAYLOAD_SHARE), "their sender's: one of them does not cross the middle"
     assert local.flow_bps == pytest.approx([10e6 * PAYLOAD_SHARE, 100e6 * PAYLOAD_SHARE])
@@ -51,9 +51,9 @@ def test_the_link_that_all_cross_bounds_them_together() -> None:
 
 def test_two_ways_are_not_one_link() -> None:
     ring = network(("h1", "s1", 100), ("s1", "s2", 10), ("s1", "s3", 20), ("s3", "s2", 20), ("s2", "h2", 40))
-    found = capacity(ring, ("h1", "h2"))
-    assert found.flow_bps[0] == pytest.approx(20e6 * PAYLOAD_SHARE), "the wider of both ways"
-    assert found.total_bps == pytest.approx(40e6 * PAYLOAD_SHARE), "the receiver's link; both ways together are not looked at"
+    bounds = capacity(ring, ("h1", "h2"))
+    assert bounds.flow_bps[0] == pytest.approx(20e6 * PAYLOAD_SHARE), "the wider of both ways"
+    assert bounds.total_bps == pytest.approx(40e6 * PAYLOAD_SHARE), "the receiver's link; both ways together are not looked at"
 
 
 def test_udp_has_shorter_headers() -> None:
@@ -61,15 +61,15 @@ def test_udp_has_shorter_headers() -> None:
 
 
 def test_without_peers_nothing_is_bounded() -> None:
-    found = Capacity.of(synthetic.run())
-    assert np.isinf(found.flow_bps).all() and np.isinf(found.total_bps)
+    bounds = Capacity.of(synthetic.run())
+    assert np.isinf(bounds.flow_bps).all() and np.isinf(bounds.total_bps)
 
 
 def test_a_burst_arrives_as_late_as_the_link_allows() -> None:
     """The link carries 1 MB/s; nothing is read in the third second, and the fourth second reads what waited as well."""
     read = np.array([[0.0, 1, 2, 2, 4, 5]]) * 1e6
-    found = arrived(read, SECONDS, np.array([8e6]))
-    assert found[0] / 1e6 == pytest.approx([0, 1, 2, 3, 4, 5])
+    curve = arrived(read, SECONDS, np.array([8e6]))
+    assert curve[0] / 1e6 == pytest.approx([0, 1, 2, 3, 4, 5])
     assert arrived(read, SECONDS, np.array([16e6]))[0] / 1e6 == pytest.approx([0, 1, 2, 2, 4, 5]), "a link that can"
     assert arrived(read, SECONDS, np.array([np.inf]))[0] == pytest.approx(read[0])
 
@@ -90,9 +90,9 @@ def test_nothing_is_lost_and_nothing_too_fast() -> None:
     read[:, 0] = 0
     edges = np.arange(200) * 1e8
     most = read[:, -1] / (edges[-1] / 1e9) * 8 * 1.5
-    found = arrived(read, edges, most)
-    assert found[:, -1] == pytest.approx(read[:, -1]) and (np.diff(found, axis=1) >= -1e-6).all() and (found >= read - 1e-6).all()
-    rates = np.diff(found[:, 1:], axis=1) * 8 / 0.1
+    curve = arrived(read, edges, most)
+    assert curve[:, -1] == pytest.approx(read[:, -1]) and (np.diff(curve, axis=1) >= -1e-6).all() and (curve >= read - 1e-6).all()
+    rates = np.diff(curve[:, 1:], axis=1) * 8 / 0.1
     assert (rates <= most[:, None] * (1 + 1e-9)).all()
 
 

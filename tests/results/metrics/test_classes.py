@@ -23,11 +23,11 @@ def flow(number: int, transport: str, controller: str, received: int, **more: An
 
 def three_classes(dscps: tuple[int, ...] = (26, 26, 10, 0)) -> Tables:
     """Returns two flows over RDMA, of 1 and 3 MB, and two over TCP of 4 MB each, which differ in DSCP."""
-    done = {"size_bytes": 4_000_000, "status": "done", "end_ns": S // 2, "fct_ns": S // 2, "retransmits": 3}
+    completion = {"size_bytes": 4_000_000, "status": "done", "end_ns": S // 2, "fct_ns": S // 2, "retransmits": 3}
     flows = [
         flow(0, "rdma", "dcqcn", 1_000_000),
         flow(1, "rdma", "dcqcn", 3_000_000),
-        flow(2, "tcp", "cubic", 4_000_000, **done),
+        flow(2, "tcp", "cubic", 4_000_000, **completion),
         flow(3, "tcp", "cubic", 4_000_000),
     ]
     samples = [
@@ -40,14 +40,14 @@ def three_classes(dscps: tuple[int, ...] = (26, 26, 10, 0)) -> Tables:
 
 
 def test_transport_controller_and_dscp_make_a_class() -> None:
-    found = classes_of(three_classes())
-    assert [each.label for each in found] == ["rdma dcqcn, DSCP 26", "tcp cubic, DSCP 10", "tcp cubic"]
-    assert [each.mask.tolist() for each in found] == [
+    classes = classes_of(three_classes())
+    assert [traffic_class.label for traffic_class in classes] == ["rdma dcqcn, DSCP 26", "tcp cubic, DSCP 10", "tcp cubic"]
+    assert [traffic_class.mask.tolist() for traffic_class in classes] == [
         [True, True, False, False],
         [False, False, True, False],
         [False] * 3 + [True],
     ]
-    assert [each.label for each in classes_of(three_classes((0, 0, 0, 0)))] == ["rdma dcqcn", "tcp cubic"]
+    assert [traffic_class.label for traffic_class in classes_of(three_classes((0, 0, 0, 0)))] == ["rdma dcqcn", "tcp cubic"]
     assert label({"transport": "udp", "controller": "dcqcn", "dscp": 46}) == "udp, DSCP 46"
 
 
@@ -55,8 +55,8 @@ def test_each_class_has_its_numbers() -> None:
     rdma, tcp, other = summarize(three_classes(), Window(0, S))["classes"]
     assert (rdma["flows"], tcp["flows"], other["flows"]) == (2, 1, 1)
     assert (rdma["goodput_bps"], tcp["goodput_bps"]) == pytest.approx((32e6, 32e6))
-    assert sum(each["goodput_share"] for each in (rdma, tcp, other)) == pytest.approx(1)
-    assert [(each["jain_flows"], each["jain"]) for each in (tcp, other)] == [(0, None), (1, None)]
+    assert sum(numbers["goodput_share"] for numbers in (rdma, tcp, other)) == pytest.approx(1)
+    assert [(numbers["jain_flows"], numbers["jain"]) for numbers in (tcp, other)] == [(0, None), (1, None)]
     assert rdma["jain"] == pytest.approx(16 / 20) and rdma["jain_flows"] == 2 and rdma["mean_srtt_us"] is None
     assert (tcp["mean_srtt_us"], other["mean_srtt_us"]) == (100, 300)
     assert (tcp["flows_done"], tcp["retransmits"], tcp["fct_flows"], tcp["fct_p50_s"]) == (1, 3, 1, 0.5)
@@ -70,9 +70,9 @@ def test_alike_flows_have_no_classes() -> None:
 
 
 def test_a_comparison_names_classes_without_their_controllers() -> None:
-    found = flat(summarize(three_classes(), Window(0, S)))
-    assert found["rdma, DSCP 26: flows"] == 2 and found["tcp, DSCP 10: fct_p50_s"] == 0.5 and "tcp: jain" in found
-    assert not any("cubic" in name or name.endswith("controller") for name in found)
+    metrics = flat(summarize(three_classes(), Window(0, S)))
+    assert metrics["rdma, DSCP 26: flows"] == 2 and metrics["tcp, DSCP 10: fct_p50_s"] == 0.5 and "tcp: jain" in metrics
+    assert not any("cubic" in name or name.endswith("controller") for name in metrics)
 
 
 def test_a_figure_shows_goodput_by_class() -> None:
@@ -83,6 +83,6 @@ def test_a_figure_shows_goodput_by_class() -> None:
     assert [ax.get_title(loc="left") for ax in axes][1:3] == ["Goodput by class", "Goodput of each flow"]
     legend = axes[1].get_legend()
     assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == [each.label for each in run.classes]
+    assert [text.get_text() for text in legend.get_texts()] == [traffic_class.label for traffic_class in run.classes]
     colors = [line.get_color() for line in axes[2].lines]
     assert colors[0] == colors[1] and len(set(colors)) == 3

@@ -46,14 +46,14 @@ class Network:
     def __init__(self, fct_ns: Any, patience: int = 0) -> None:
         self.fct_ns, self.flows, self.runs, self.patience = fct_ns, 0, 0, patience
 
-    def __call__(self, asked: Schedule, duration_ns: int) -> Any:
-        table = np.zeros(len(asked.flows), FLOW_DTYPE)
-        table["start_ns"] = [flow.request.start_ns for flow in asked.flows]
-        table["fct_ns"] = [int(self.fct_ns(flow.request.size_bytes)) for flow in asked.flows]
+    def __call__(self, probes: Schedule, duration_ns: int) -> Any:
+        table = np.zeros(len(probes.flows), FLOW_DTYPE)
+        table["start_ns"] = [flow.request.start_ns for flow in probes.flows]
+        table["fct_ns"] = [int(self.fct_ns(flow.request.size_bytes)) for flow in probes.flows]
         table["end_ns"] = table["start_ns"] + table["fct_ns"]
         table["fct_ns"][table["end_ns"] > duration_ns] = -1
-        assert len({(flow.src, flow.src_port) for flow in asked.flows}) == len(asked.flows)
-        self.flows, self.runs = self.flows + len(asked.flows), self.runs + 1
+        assert len({(flow.src, flow.src_port) for flow in probes.flows}) == len(probes.flows)
+        self.flows, self.runs = self.flows + len(probes.flows), self.runs + 1
         return table
 
 
@@ -70,12 +70,12 @@ def find(of: Schedule, network: Network | None, seed: int = 1) -> ideal.Ideal:
 def test_a_fat_tree_has_three_classes() -> None:
     pairs = [("h1", "h2"), ("h3", "h4"), ("h1", "h3"), ("h1", "h16"), ("h16", "h5")]
     classes, of_flow = ideal.classify(schedule([1] * 5, pairs), GRAPH, ROUTER)
-    assert [len(each.forward) for each in classes] == [2, 4, 6] and of_flow.tolist() == [0, 0, 1, 2, 2]
+    assert [len(path_class.forward) for path_class in classes] == [2, 4, 6] and of_flow.tolist() == [0, 0, 1, 2, 2]
 
 
 def test_flows_without_a_size_or_with_a_rate_have_no_ideal() -> None:
-    found = find(schedule([0], stop_ns=9), Network(float))
-    assert found.path_class.tolist() == [-1] and np.isnan(found.fct_ns).all()
+    ideals = find(schedule([0], stop_ns=9), Network(float))
+    assert ideals.path_class.tolist() == [-1] and np.isnan(ideals.fct_ns).all()
     assert np.isnan(find(schedule([5000], rate_bps=10**6), Network(float)).closed_form_ns).all()
 
 
@@ -113,37 +113,37 @@ def test_closed_form_is_the_pipeline_frame_by_frame() -> None:
 def test_few_sizes_are_measured_each_and_once() -> None:
     network = Network(slow_start)
     of = schedule([1000, 50_000, 1000])
-    found = find(of, network)
-    assert found.fct_ns.tolist() == [slow_start(1000), slow_start(50_000), slow_start(1000)] and found.error == 0
+    ideals = find(of, network)
+    assert ideals.fct_ns.tolist() == [slow_start(1000), slow_start(50_000), slow_start(1000)] and ideals.error == 0
     assert network.flows == 2
-    assert find(of, network, seed=2).fct_ns.tolist() == found.fct_ns.tolist() and network.flows == 2, "from the cache"
+    assert find(of, network, seed=2).fct_ns.tolist() == ideals.fct_ns.tolist() and network.flows == 2, "from the cache"
 
 
 @pytest.mark.parametrize("fct_ns", [slow_start, lambda size: 5000 + 8.37 * size])
 def test_many_sizes_are_interpolated_and_the_stated_error_holds(fct_ns: Any) -> None:
     sizes = np.unique(np.exp(np.random.default_rng(1).uniform(np.log(100), np.log(3e7), 3000)).astype(int)).tolist()
     network = Network(fct_ns)
-    found = find(schedule(sizes), network)
+    ideals = find(schedule(sizes), network)
     truth = np.array([int(fct_ns(size)) for size in sizes])
-    errors = np.abs(found.fct_ns / truth - 1)
-    assert found.error is not None and found.error < 0.01
+    errors = np.abs(ideals.fct_ns / truth - 1)
+    assert ideals.error is not None and ideals.error < 0.01
     assert np.mean(errors > 0.01) < 0.005 and network.flows < 600
     assert find(schedule(sizes), network).error < 0.01
 
 
 def test_a_flow_that_was_not_alone_is_sent_again() -> None:
     network = Network(lambda size: 40_000_000 + 100 * size)
-    found = find(schedule([1000, 2000]), network)
-    assert found.fct_ns.tolist() == [40_100_000, 40_200_000] and network.flows > 2
+    ideals = find(schedule([1000, 2000]), network)
+    assert ideals.fct_ns.tolist() == [40_100_000, 40_200_000] and network.flows > 2
 
 
 class Bottleneck(Network):
     """Flows that overlap share it: a flow that starts before all others have ended takes three times as long."""
 
-    def __call__(self, asked: Schedule, duration_ns: int) -> Any:
-        table = super().__call__(asked, duration_ns)
+    def __call__(self, probes: Schedule, duration_ns: int) -> Any:
+        table = super().__call__(probes, duration_ns)
         busy_ns = 0
-        for row, flow in zip(table, asked.flows, strict=True):
+        for row, flow in zip(table, probes.flows, strict=True):
             row["fct_ns"] = int(self.fct_ns(flow.request.size_bytes)) * (3 if row["start_ns"] < busy_ns else 1)
             row["end_ns"] = row["start_ns"] + row["fct_ns"]
             busy_ns = max(busy_ns, int(row["end_ns"]))
@@ -157,15 +157,15 @@ def test_a_flow_that_started_before_an_earlier_one_ended_is_sent_again(first_ms:
     """It ends before the next one starts, yet it was not alone. With 1000 ms the earlier one does not end in the first run."""
 
     network = Bottleneck(lambda size: first_ms * 10**6 if size == 1000 else 10**6)
-    found = find(schedule([1000, 2000, 3000, 4000, 5000]), network)
-    assert found.fct_ns.tolist() == [first_ms * 10**6] + [10**6] * 4
+    ideals = find(schedule([1000, 2000, 3000, 4000, 5000]), network)
+    assert ideals.fct_ns.tolist() == [first_ms * 10**6] + [10**6] * 4
 
 
 def test_the_way_back_is_in_the_flow_s_own_plane() -> None:
     """Plane 1 of h1 is slower: flows between the same hosts and ports are of another class there, both ways."""
     graph = build(TopologySpec.of(preset="acc24"))
     slow = graph.cable_of("h1-eth1")
-    cables = tuple(dataclasses.replace(each, delay_ns=777_000) if each == slow else each for each in graph.cables)
+    cables = tuple(dataclasses.replace(cable, delay_ns=777_000) if cable == slow else cable for cable in graph.cables)
     graph = dataclasses.replace(graph, cables=cables)
     router = route(graph, 1)
     many = make_schedule([FlowRequest("h1", "h13", 5001, size_bytes=1000)] * 500, graph, router, "dctcp", 1)
@@ -180,8 +180,8 @@ def test_the_way_back_is_in_the_flow_s_own_plane() -> None:
 def test_the_error_is_measured_at_the_largest_size_that_is_affordable() -> None:
     """100 sizes of 30 MB and more: the budget in bytes is gone after two; the largest below 64 MB is one of them."""
     sizes = [*range(30_000_000, 64_000_000, 340_007), 70_000_000]
-    found = find(schedule(sizes), Network(slow_start))
-    assert found.facts["classes"][0]["probed_to_bytes"] == sizes[-2]
+    ideals = find(schedule(sizes), Network(slow_start))
+    assert ideals.facts["classes"][0]["probed_to_bytes"] == sizes[-2]
     few = find(schedule([1000]), Network(slow_start))
     assert few.facts["classes"][0]["probed_to_bytes"] is None
 
@@ -203,8 +203,8 @@ def test_what_the_cache_has_changes_nothing_between_points() -> None:
     network = Network(slow_start)
     find(schedule(first), network)
     before = network.flows
-    found = find(schedule(second), network)
-    assert found.fct_ns.tolist() == fresh.fct_ns.tolist() and found.error == fresh.error
+    ideals = find(schedule(second), network)
+    assert ideals.fct_ns.tolist() == fresh.fct_ns.tolist() and ideals.error == fresh.error
     assert network.flows - before < 80, "packet boundaries are shared"
 
 
@@ -227,8 +227,8 @@ def test_a_cache_for_reading_alone_is_read(cache: Path, monkeypatch: pytest.Monk
     for lock in (cache / "ideal").glob("*.lock"):
         lock.unlink()
     monkeypatch.setattr(os, "access", lambda path, how: False)
-    found = find(schedule([1000, 2000]), network)
-    assert found.fct_ns.tolist() == [slow_start(1000), slow_start(2000)] and network.flows == 2
+    ideals = find(schedule([1000, 2000]), network)
+    assert ideals.fct_ns.tolist() == [slow_start(1000), slow_start(2000)] and network.flows == 2
     assert not list((cache / "ideal").glob("*.lock")), "nothing is made where nothing may be"
 
 
@@ -244,9 +244,9 @@ def test_another_network_controller_or_kernel_is_another_key(cache: Path) -> Non
 
 
 def test_without_a_measurement_the_closed_form_stands_in() -> None:
-    found = find(schedule([1000]), None)
+    times = find(schedule([1000]), None)
     assert (
-        found.fct_ns.tolist() == found.closed_form_ns.tolist() and found.error is None and found.facts["method"] == "closed-form"
+        times.fct_ns.tolist() == times.closed_form_ns.tolist() and times.error is None and times.facts["method"] == "closed-form"
     )
 
 
@@ -272,7 +272,7 @@ def test_a_lone_flow_in_a_run_takes_its_ideal_time(tmp_path: Path, lab_kernel: P
     slowdown, closed = (np.array(table.column(name)) for name in ("slowdown", "closed_form_ns"))
     np.testing.assert_allclose(slowdown, 1, atol=0.01)
     np.testing.assert_allclose(np.array(table.column("ideal_ns")), closed, rtol=0.05)
-    kept = result.manifest["conservation"]
-    assert kept["sent_by_hosts"] == kept["received_by_hosts"] > 0 and kept["switches_checked"] == 2
+    conservation = result.manifest["conservation"]
+    assert conservation["sent_by_hosts"] == conservation["received_by_hosts"] > 0 and conservation["switches_checked"] == 2
     for row in result.manifest["calibration"]:
         assert all(pair[0] == pair[1] for name, pair in row.items() if name not in ("port", "how")), row

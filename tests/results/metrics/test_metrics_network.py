@@ -28,23 +28,23 @@ def sized(sizes: list[int], fct_ns: list[int], starts: list[int] | None = None) 
 
 def test_slowdown_is_over_the_ideal_and_not_clamped() -> None:
     of = sized([1000, 1000, 2000], [50, 200, 900])
-    found = summarize(of, Context(Window(0, S), ideal_ns=np.array([100.0, 100.0, 300.0]), ideal_error=0.002))
-    assert (found["slowdown_mean"], found["slowdown_p50"], found["slowdown_flows"]) == (pytest.approx((0.5 + 2 + 3) / 3), 2.0, 3)
-    assert found["slowdown_p999"] == pytest.approx(2 + 0.998)
-    assert found["ideal_error"] == 0.002
+    stats = summarize(of, Context(Window(0, S), ideal_ns=np.array([100.0, 100.0, 300.0]), ideal_error=0.002))
+    assert (stats["slowdown_mean"], stats["slowdown_p50"], stats["slowdown_flows"]) == (pytest.approx((0.5 + 2 + 3) / 3), 2.0, 3)
+    assert stats["slowdown_p999"] == pytest.approx(2 + 0.998)
+    assert stats["ideal_error"] == 0.002
 
 
 def test_a_flow_without_an_ideal_counts_for_fct_alone() -> None:
-    found = summarize(sized([1000, 1000], [100, 300]), Context(Window(0, S), ideal_ns=np.array([100.0, np.nan])))
-    assert (found["fct_flows"], found["slowdown_flows"], found["slowdown_mean"], found["fct_mean_s"]) == (2, 1, 1.0, 200e-9)
+    stats = summarize(sized([1000, 1000], [100, 300]), Context(Window(0, S), ideal_ns=np.array([100.0, np.nan])))
+    assert (stats["fct_flows"], stats["slowdown_flows"], stats["slowdown_mean"], stats["fct_mean_s"]) == (2, 1, 1.0, 200e-9)
 
 
 def test_flows_that_start_before_the_warm_up_or_after_the_cut_off_do_not_count() -> None:
     of = sized([10, 10, 10, 10], [100, 200, 300, -1], starts=[0, 1 * S, 3 * S - 1, 3 * S])
-    found = summarize(of, Context(Window(1 * S, 5 * S), cutoff_ns=3 * S))
-    assert (found["fct_flows"], found["fct_unfinished"], found["fct_mean_s"]) == (2, 0, 250e-9)
-    found = summarize(of, Context(Window(1 * S, 5 * S)))
-    assert (found["fct_flows"], found["fct_unfinished"]) == (3, 1)
+    summary = summarize(of, Context(Window(1 * S, 5 * S), cutoff_ns=3 * S))
+    assert (summary["fct_flows"], summary["fct_unfinished"], summary["fct_mean_s"]) == (2, 0, 250e-9)
+    summary = summarize(of, Context(Window(1 * S, 5 * S)))
+    assert (summary["fct_flows"], summary["fct_unfinished"]) == (3, 1)
     table = flow_table(of, Context(Window(1 * S, 5 * S), cutoff_ns=3 * S))
     assert table["counted"].tolist() == [False, True, True, False] and list(table) == list(FLOW_COLUMNS)
 
@@ -59,9 +59,9 @@ def test_a_udp_flow_with_a_size_is_not_unfinished() -> None:
         flow_row(4, size_bytes=10, status="running"),
         flow_row(5, size_bytes=10, end_ns=90, status="failed"),
     ]
-    found = summarize(synthetic.tables(flows=flows), Window(0, S))
-    assert (found["fct_flows"], found["fct_unfinished"], found["flows_waiting"]) == (3, 2, 1)
-    assert sum(each["unfinished"] for each in found["fct_bins_homa"]) == 2
+    summary = summarize(synthetic.tables(flows=flows), Window(0, S))
+    assert (summary["fct_flows"], summary["fct_unfinished"], summary["flows_waiting"]) == (3, 2, 1)
+    assert sum(size_bin["unfinished"] for size_bin in summary["fct_bins_homa"]) == 2
     counted = flow_table(synthetic.tables(flows=flows), Context(Window(0, S)))["counted"]
     assert counted.tolist() == [True, False, False, False, True, True]
 
@@ -69,9 +69,9 @@ def test_a_udp_flow_with_a_size_is_not_unfinished() -> None:
 def test_equal_bins_have_equally_many_flows_and_show_what_did_not_finish() -> None:
     sizes = list(range(1, 101))
     bins = summarize(sized(sizes, [-1 if size > 98 else size * 10 for size in sizes]), Window(0, S))["fct_bins_hpcc"]
-    assert [each["flows"] for each in bins] == [5] * 20
+    assert [size_bin["flows"] for size_bin in bins] == [5] * 20
     assert (bins[0]["from_bytes"], bins[0]["to_bytes"], bins[0]["fct_p50_s"]) == (1, 5, pytest.approx(30e-9))
-    assert [each["unfinished"] for each in bins] == [0] * 19 + [2]
+    assert [size_bin["unfinished"] for size_bin in bins] == [0] * 19 + [2]
     assert bins[-1]["fct_p50_s"] == pytest.approx(970e-9), "percentiles are over the finished ones"
 
 
@@ -92,13 +92,13 @@ def test_flows_are_told_apart_by_what_they_are_for() -> None:
 
 
 def test_few_flows_fill_few_bins() -> None:
-    found = summarize(sized([7, 5], [1, 1]), Window(0, S))
-    assert [each["from_bytes"] for each in found["fct_bins_hpcc"]] == [5, 7]
+    summary = summarize(sized([7, 5], [1, 1]), Window(0, S))
+    assert [size_bin["from_bytes"] for size_bin in summary["fct_bins_hpcc"]] == [5, 7]
 
 
 def test_pias_bins_have_fixed_edges() -> None:
-    found = Sized.of(sized([1, 100_000, 100_001, 10_000_001], [1, 1, 1, 1]).flows, Window(0, S)).bins("pias")
-    assert [(each["from_bytes"], each["to_bytes"]) for each in found] == [
+    bins = Sized.of(sized([1, 100_000, 100_001, 10_000_001], [1, 1, 1, 1]).flows, Window(0, S)).bins("pias")
+    assert [(size_bin["from_bytes"], size_bin["to_bytes"]) for size_bin in bins] == [
         (1, 100_000),
         (100_001, 100_001),
         (10_000_001, 10_000_001),
@@ -153,11 +153,11 @@ def test_convergence_and_reaction_after_a_join() -> None:
     """Alone for 30 steps; then 10 steps of 4:1, 4 of nearly equal, and equal from there on."""
     rates = [(FULL, 0.0)] * 30 + [(0.8 * FULL, 0.2 * FULL)] * 10 + [(0.65 * FULL, 0.35 * FULL)] * 4 + [(FULL / 2, FULL / 2)] * 30
     of = steady(rates, 10 * MS, second_from=30)
-    found = epochs(of, 740 * MS, ROUTES, 10 * MS, within=0.2)
-    assert [(each.start_ns, each.flows, each.joined) for each in found] == [(0, 1, 1), (300 * MS, 2, 1)]
-    assert found[0].reactions_ns == (0,) and found[0].convergence_ns is None, "one flow converges to nothing"
-    assert found[1].reactions_ns == (140 * MS, 140 * MS)
-    assert found[1].convergence_ns == 140 * MS, "Jain's index of 0.65 and 0.35 is 0.917"
+    flow_epochs = epochs(of, 740 * MS, ROUTES, 10 * MS, within=0.2)
+    assert [(epoch.start_ns, epoch.flows, epoch.joined) for epoch in flow_epochs] == [(0, 1, 1), (300 * MS, 2, 1)]
+    assert flow_epochs[0].reactions_ns == (0,) and flow_epochs[0].convergence_ns is None, "one flow converges to nothing"
+    assert flow_epochs[1].reactions_ns == (140 * MS, 140 * MS)
+    assert flow_epochs[1].convergence_ns == 140 * MS, "Jain's index of 0.65 and 0.35 is 0.917"
     summary = summarize(of, Context(Window(0, 740 * MS), routes=ROUTES, rate_interval_ns=10 * MS))
     assert (summary["epochs"], summary["convergence_mean_s"], summary["convergence_never"]) == (2, 0.14, 0)
     assert (summary["reaction_p50_s"], summary["reaction_never"]) == (0.14, 0)
@@ -177,34 +177,34 @@ def test_too_many_epochs_or_flows_to_look_at_are_null_and_not_0(most: str, monke
     names = [name for name in summarize(of, context) if name.startswith(("epochs", "convergence_", "reaction_"))]
     assert summarize(of, context)["epochs"] == 2 and len(names) == 7
     monkeypatch.setattr(f"dc_gym.results.metrics.convergence.{most}", 1)
-    found = summarize(of, context)
-    assert [found[name] for name in names] == [None] * 7
+    limited = summarize(of, context)
+    assert [limited[name] for name in names] == [None] * 7
     nobody = summarize(synthetic.tables(), context)
     assert nobody["epochs"] == 0, "none of them is a number"
 
 
 def test_changes_that_follow_fast_are_one() -> None:
     of = steady([(FULL / 2, FULL / 2)] * 60, 10 * MS, second_from=3)
-    found = epochs(of, 600 * MS, ROUTES, 10 * MS, within=0.2)
-    assert [(each.start_ns, each.joined, each.flows) for each in found] == [(30 * MS, 2, 2)]
+    flow_epochs = epochs(of, 600 * MS, ROUTES, 10 * MS, within=0.2)
+    assert [(epoch.start_ns, epoch.joined, epoch.flows) for epoch in flow_epochs] == [(30 * MS, 2, 2)]
 
 
 def test_ports_have_their_queues_delays_and_utilization() -> None:
     backlog = {0: (9, 9, 9), 1 * S: (1000, 4000, 0), 2 * S: (9000, 2000, 0)}
     tx = {0: (0, 0, 0), 1 * S: (100, 0, 0), 2 * S: (625_100, 0, 0)}
-    found = port_table(synthetic.tables(queues=sweeps(backlog, tx_bytes=tx, drops=tx)), Window(1 * S, 3 * S))
-    assert found["port"].tolist() == ["s1-eth3", "h1-eth0", "h2-eth0"] and found["side"].tolist() == ["switch", "host", "host"]
-    assert found["mean_queue_bytes"].tolist() == [5000, 3000, 0] and found["max_queue_bytes"][1:].tolist() == [4000, 0]
-    assert np.isnan(found["max_queue_bytes"][0]), "it dropped, so its queue was longer than 9000 bytes"
-    assert found["mean_delay_s"].tolist() == [0.004, 0.0024, 0]
-    assert found["utilization"].tolist() == [0.5, 0, 0] and found["drops"].tolist() == [625_000, 0, 0]
+    ports = port_table(synthetic.tables(queues=sweeps(backlog, tx_bytes=tx, drops=tx)), Window(1 * S, 3 * S))
+    assert ports["port"].tolist() == ["s1-eth3", "h1-eth0", "h2-eth0"] and ports["side"].tolist() == ["switch", "host", "host"]
+    assert ports["mean_queue_bytes"].tolist() == [5000, 3000, 0] and ports["max_queue_bytes"][1:].tolist() == [4000, 0]
+    assert np.isnan(ports["max_queue_bytes"][0]), "it dropped, so its queue was longer than 9000 bytes"
+    assert ports["mean_delay_s"].tolist() == [0.004, 0.0024, 0]
+    assert ports["utilization"].tolist() == [0.5, 0, 0] and ports["drops"].tolist() == [625_000, 0, 0]
 
 
 def test_a_host_s_queue_is_told_from_a_switch_s() -> None:
     backlog = {0: (1000, 4000, 0), 1 * S: (3000, 4000, 0)}
-    found = summarize(synthetic.tables(queues=sweeps(backlog)), Window(0, 2 * S))
-    assert (found["bottleneck_port"], found["switch_port"], found["host_port"]) == ("h1-eth0", "s1-eth3", "h1-eth0")
-    assert (found["switch_mean_queue_bytes"], found["host_mean_queue_bytes"]) == (2000, 4000)
+    summary = summarize(synthetic.tables(queues=sweeps(backlog)), Window(0, 2 * S))
+    assert (summary["bottleneck_port"], summary["switch_port"], summary["host_port"]) == ("h1-eth0", "s1-eth3", "h1-eth0")
+    assert (summary["switch_mean_queue_bytes"], summary["host_mean_queue_bytes"]) == (2000, 4000)
 
 
 def test_drops_and_marks_are_set_against_what_hosts_sent() -> None:
@@ -214,8 +214,8 @@ def test_drops_and_marks_are_set_against_what_hosts_sent() -> None:
         "drops": {0: (0, 0, 0), 1 * S: (10, 10, 0)},
         "marks": {0: (0, 0, 0), 1 * S: (25, 0, 0)},
     }
-    found = summarize(synthetic.tables(queues=sweeps(times, **counts)), Window(0, 2 * S))
-    assert (found["drop_ratio"], found["mark_ratio"]) == (0.2, 0.25)
+    summary = summarize(synthetic.tables(queues=sweeps(times, **counts)), Window(0, 2 * S))
+    assert (summary["drop_ratio"], summary["mark_ratio"]) == (0.2, 0.25)
 
 
 def test_many_flows_are_summed_up() -> None:
@@ -227,9 +227,9 @@ def test_many_flows_are_summed_up() -> None:
     flows["fct_ns"], flows["end_ns"] = 10_000, flows["start_ns"] + 10_000
     flows["src"], flows["dst"] = 1, 2
     of = Tables.build(flows=flows, queues=synthetic.array("queues", []), tcp=synthetic.array("tcp", []), ports=synthetic.ports())
-    found = summarize(of, Context(Window(0, 2 * S), ideal_ns=np.full(count, 5_000.0)))
-    assert found["flow_goodput_bps"] is None and found["goodput_bps"] == pytest.approx(count * 1000 * 8 / 2)
-    assert [each["flows"] for each in found["fct_bins_hpcc"]] == [5000] * 20 and found["slowdown_p99"] == 2
+    summary = summarize(of, Context(Window(0, 2 * S), ideal_ns=np.full(count, 5_000.0)))
+    assert summary["flow_goodput_bps"] is None and summary["goodput_bps"] == pytest.approx(count * 1000 * 8 / 2)
+    assert [size_bin["flows"] for size_bin in summary["fct_bins_hpcc"]] == [5000] * 20 and summary["slowdown_p99"] == 2
     drawn = series(of, 2 * S, Window(0, 2 * S), 50)
     assert drawn.goodput_bps.shape == (0, 50) and drawn.flows == count
-    assert drawn.total_bps.sum() / 50 == pytest.approx(found["goodput_bps"])
+    assert drawn.total_bps.sum() / 50 == pytest.approx(summary["goodput_bps"])

@@ -30,37 +30,37 @@ def run(
         for port in range(len(NAMES)):
             for number in range(classes):
                 held = sum(ns for at, ns in growth.get((port, number), {}).items() if at <= sweep)
-                told = (pauses or {}).get((port, number), 0) if sweep == SWEEPS else 0
-                rows.append({"t_ns": sweep * STEP_NS, "port": NAMES[port], "class": number, "paused_ns": held, "pauses": told})
-    return tables(flows=[flow_row(number, **each) for number, each in enumerate(flows)], class_queues=rows)
+                count = (pauses or {}).get((port, number), 0) if sweep == SWEEPS else 0
+                rows.append({"t_ns": sweep * STEP_NS, "port": NAMES[port], "class": number, "paused_ns": held, "pauses": count})
+    return tables(flows=[flow_row(number, **fields) for number, fields in enumerate(flows)], class_queues=rows)
 
 
-def shares(made: Tables, *paths: tuple[int, ...], classes: tuple[int, ...] | None = None) -> list[float]:
-    found = find_pauses(made, paths, classes or (0,) * len(paths), 1000)
-    assert found is not None
-    return found.shares.tolist()
+def shares(run_tables: Tables, *paths: tuple[int, ...], classes: tuple[int, ...] | None = None) -> list[float]:
+    flow_pauses = find_pauses(run_tables, paths, classes or (0,) * len(paths), 1000)
+    assert flow_pauses is not None
+    return flow_pauses.shares.tolist()
 
 
 def test_pauses_within_a_flow_s_life_are_its_own() -> None:
     growth = {(H1, 0): {3: 100, 4: 50}}
-    made = run([{"start_ns": 0, "end_ns": 1000}, {"start_ns": 200, "end_ns": 400}, {"start_ns": 500, "end_ns": 900}], growth)
-    assert shares(made, (H1, S1), (H1, S1), (H1, S1)) == [0.15, 0.75, 0]
+    trace = run([{"start_ns": 0, "end_ns": 1000}, {"start_ns": 200, "end_ns": 400}, {"start_ns": 500, "end_ns": 900}], growth)
+    assert shares(trace, (H1, S1), (H1, S1), (H1, S1)) == [0.15, 0.75, 0]
 
 
 def test_a_step_counts_the_port_that_was_held_longest() -> None:
-    made = run([{"end_ns": 1000}], {(H1, 0): {2: 60, 5: 10}, (S1, 0): {2: 40, 5: 30}})
-    assert shares(made, (H1, S1)) == [pytest.approx(0.09)]
+    run_tables = run([{"end_ns": 1000}], {(H1, 0): {2: 60, 5: 10}, (S1, 0): {2: 40, 5: 30}})
+    assert shares(run_tables, (H1, S1)) == [pytest.approx(0.09)]
 
 
 def test_other_paths_and_other_classes_do_not_count() -> None:
     growth = {(H2, 0): {2: 100}, (H1, 1): {2: 100}}
-    made = run([{"end_ns": 1000}, {"end_ns": 1000}], growth, classes=2)
-    assert shares(made, (H1, S1), (H1, S1), classes=(0, 1)) == [0, 0.1]
+    run_tables = run([{"end_ns": 1000}, {"end_ns": 1000}], growth, classes=2)
+    assert shares(run_tables, (H1, S1), (H1, S1), classes=(0, 1)) == [0, 0.1]
 
 
 def test_a_step_is_divided_where_a_flow_starts_or_ends_within_it() -> None:
-    made = run([{"start_ns": 125, "end_ns": 225}], {(H1, 0): {2: 80, 3: 40}})
-    assert shares(made, (H1,)) == [pytest.approx((0.75 * 80 + 0.25 * 40) / 100)]
+    run_tables = run([{"start_ns": 125, "end_ns": 225}], {(H1, 0): {2: 80, 3: 40}})
+    assert shares(run_tables, (H1,)) == [pytest.approx((0.75 * 80 + 0.25 * 40) / 100)]
 
 
 def test_pauses_before_the_first_sweep_count() -> None:
@@ -68,38 +68,38 @@ def test_pauses_before_the_first_sweep_count() -> None:
 
 
 def test_a_flow_that_did_not_end_lives_until_the_run_ends_and_one_that_did_not_start_has_no_share() -> None:
-    made = run([{"start_ns": 500, "end_ns": -1}, {"start_ns": -1}], {(H1, 0): {10: 100}})
-    found = shares(made, (H1,), (H1,))
-    assert found[0] == 0.2 and np.isnan(found[1])
+    run_tables = run([{"start_ns": 500, "end_ns": -1}, {"start_ns": -1}], {(H1, 0): {10: 100}})
+    paused_shares = shares(run_tables, (H1,), (H1,))
+    assert paused_shares[0] == 0.2 and np.isnan(paused_shares[1])
 
 
 def test_the_summary_has_mean_and_sum() -> None:
-    made = run([{"end_ns": 1000}, {"end_ns": 500}], {(H1, 0): {2: 100}}, {(S1, 0): 3, (H2, 0): 4})
+    run_tables = run([{"end_ns": 1000}, {"end_ns": 500}], {(H1, 0): {2: 100}}, {(S1, 0): 3, (H2, 0): 4})
     context = Context(Window(0, 1000), routes=Routes([(H1,), (H1,)], np.full(2, np.inf)))
-    summary = summarize(made, context)
+    summary = summarize(run_tables, context)
     assert summary["paused_share"] == pytest.approx(0.15) and summary["pauses"] == 7
-    assert flow_table(made, context)["paused_share"].tolist() == [0.1, 0.2]
+    assert flow_table(run_tables, context)["paused_share"].tolist() == [0.1, 0.2]
 
 
 def test_a_flow_is_of_the_class_of_its_dscp() -> None:
-    made = run([{"end_ns": 1000}, {"end_ns": 1000}, {"end_ns": 1000}], {(H1, 1): {2: 100}}, classes=2)
+    run_tables = run([{"end_ns": 1000}, {"end_ns": 1000}, {"end_ns": 1000}], {(H1, 1): {2: 100}}, classes=2)
     dscps = np.zeros(3, TABLES["classes"].dtype)
     dscps["flow"], dscps["dscp"] = np.arange(3), [26, 0, 10]
     context = Context(Window(0, 1000), routes=Routes([(H1,)] * 3, np.full(3, np.inf)), class_of_dscp={26: 1, 0: 0})
-    assert flow_table(replace(made, classes=dscps), context)["paused_share"].tolist() == [0.1, 0, 0]
+    assert flow_table(replace(run_tables, classes=dscps), context)["paused_share"].tolist() == [0.1, 0, 0]
 
 
 def test_ports_without_classes_have_no_such_metrics() -> None:
-    made = tables(flows=[flow_row(0, end_ns=1000)])
+    run_tables = tables(flows=[flow_row(0, end_ns=1000)])
     context = Context(Window(0, 1000), routes=Routes([(H1,)], np.full(1, np.inf)))
-    assert not {"paused_share", "pauses"} & summarize(made, context).keys()
-    assert "paused_share" not in flow_table(made, context)
+    assert not {"paused_share", "pauses"} & summarize(run_tables, context).keys()
+    assert "paused_share" not in flow_table(run_tables, context)
 
 
 def test_pieces_may_divide_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = run([{"end_ns": 1000}], {(H1, 0): {2: 60, 9: 10}, (S1, 0): {5: 30}}, {(S1, 0): 3, (H1, 0): 2})
-    whole = shares(made, (H1, S1))
+    run_tables = run([{"end_ns": 1000}], {(H1, 0): {2: 60, 9: 10}, (S1, 0): {5: 30}}, {(S1, 0): 3, (H1, 0): 2})
+    whole = shares(run_tables, (H1, S1))
     monkeypatch.setattr(records, "PIECE_ROWS", 4)
-    assert shares(made, (H1, S1)) == whole == [pytest.approx(0.1)]
+    assert shares(run_tables, (H1, S1)) == whole == [pytest.approx(0.1)]
     context = Context(Window(0, 1000), routes=Routes([(H1,)], np.full(1, np.inf)))
-    assert summarize(made, context)["pauses"] == 5
+    assert summarize(run_tables, context)["pauses"] == 5

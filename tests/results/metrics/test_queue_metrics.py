@@ -38,12 +38,12 @@ time.duration = "100ms"
 def tables(columns: Mapping[str, Sequence[int]], interval_ns: int = 10 * MS, **ports: Any) -> Tables:
     """Returns a run in which the switch port has these values at each sweep, and the host ports have never sent."""
     rows = [
-        {"t_ns": number * interval_ns, "port": each["name"]}
+        {"t_ns": number * interval_ns, "port": port_facts["name"]}
         | ({name: values[number] for name, values in columns.items()} if port == SWITCH else {})
         for number in range(len(next(iter(columns.values()))))
-        for port, each in enumerate(synthetic.ports())
+        for port, port_facts in enumerate(synthetic.ports())
     ]
-    return synthetic.tables(queues=rows, of_ports=[each | ports for each in synthetic.ports()])
+    return synthetic.tables(queues=rows, of_ports=[port_facts | ports for port_facts in synthetic.ports()])
 
 
 def summary_of(run: TableSource, start_ns: int = 0) -> dict[str, Any]:
@@ -54,9 +54,9 @@ def test_mean_and_maximum_are_those_that_the_port_counted() -> None:
     """Bursts of 100 kB between sweeps that meet nothing: 2 ms of 10 with 50 kB on average."""
     byte_ns = [7, 7 + 50_000 * 2 * MS, 7 + 2 * 50_000 * 2 * MS]
     run = tables({"queue_byte_ns": byte_ns, "longest_bytes": [900_000, 99_000, 100_000], "drops": [0, 300, 768]})
-    found = summary_of(run)
-    assert (found["mean_queue_bytes"], found["max_queue_bytes"], found["drops"]) == (10_000, 100_000, 768)
-    assert (found["bottleneck_port"], found["p99_queue_bytes"]) == ("s1-eth3", None)
+    summary = summary_of(run)
+    assert (summary["mean_queue_bytes"], summary["max_queue_bytes"], summary["drops"]) == (10_000, 100_000, 768)
+    assert (summary["bottleneck_port"], summary["p99_queue_bytes"]) == ("s1-eth3", None)
 
 
 def test_what_was_before_the_window_does_not_count() -> None:
@@ -64,14 +64,14 @@ def test_what_was_before_the_window_does_not_count() -> None:
     run = tables(
         {"backlog_bytes": [0, 5000, 0], "queue_byte_ns": [0, 10**12, 10**12 + 60_000 * MS], "longest_bytes": [0, 90_000, 6000]}
     )
-    found = summary_of(run, start_ns=10 * MS)
-    assert (found["mean_queue_bytes"], found["max_queue_bytes"]) == (6000, 6000)
+    summary = summary_of(run, start_ns=10 * MS)
+    assert (summary["mean_queue_bytes"], summary["max_queue_bytes"]) == (6000, 6000)
 
 
 def test_a_counter_that_wraps_still_tells_the_mean() -> None:
     last = (2**64 - 5 + 1000 * 10 * MS) % 2**64
-    found = summary_of(tables({"queue_byte_ns": [2**64 - 5, last], "longest_bytes": [0, 3000]}))
-    assert found["mean_queue_bytes"] == 1000
+    summary = summary_of(tables({"queue_byte_ns": [2**64 - 5, last], "longest_bytes": [0, 3000]}))
+    assert summary["mean_queue_bytes"] == 1000
 
 
 def test_sweeps_that_never_met_a_frame_do_not_tell_a_queue() -> None:
@@ -84,13 +84,13 @@ def test_sweeps_that_never_met_a_frame_do_not_tell_a_queue() -> None:
     assert many["mean_queue_bytes"][SWITCH] == 0
 
 
-@pytest.mark.parametrize(("longest", "told"), [(60_000, None), (98_486, None), (98_487, 98_487), (100_000, 100_000)])
-def test_no_maximum_contradicts_drops(longest: int, told: int | None) -> None:
+@pytest.mark.parametrize(("longest", "expected_bytes"), [(60_000, None), (98_486, None), (98_487, 98_487), (100_000, 100_000)])
+def test_no_maximum_contradicts_drops(longest: int, expected_bytes: int | None) -> None:
     """A queue that dropped had no room for a frame of 1514 bytes in its buffer of 100 kB."""
     backlog = [longest, *[longest // 2] * 150]
     drops = [0] * 150 + [3]
-    found = summary_of(tables({"backlog_bytes": backlog, "drops": drops, "tx_packets": [1] * 151}, buffer_bytes=100_000))
-    assert found["max_queue_bytes"] == told and found["drops"] == 3
+    summary = summary_of(tables({"backlog_bytes": backlog, "drops": drops, "tx_packets": [1] * 151}, buffer_bytes=100_000))
+    assert summary["max_queue_bytes"] == expected_bytes and summary["drops"] == 3
 
 
 @pytest.mark.parametrize(("sweeps", "known"), [(99, False), (100, True)])
@@ -116,15 +116,15 @@ def test_the_series_of_a_queue_is_that_which_its_port_counted() -> None:
     """Sweeps every 10 ms meet nothing; the port counted 1000 bytes on average, then 5000. After the last sweep it is unknown."""
     byte_ns = [2**64 - 7, 2**64 - 7 + 10_000 * MS - 2**64, 10_000 * MS - 7 + 50_000 * MS]
     run = tables({"queue_byte_ns": byte_ns, "longest_bytes": [0, 2000, 9000]})
-    found = queue_means(run, SWITCH, np.arange(0, 35 * MS, 5 * MS, dtype=np.float64))
-    np.testing.assert_allclose(found, [1000, 1000, 5000, 5000, np.nan, np.nan])
+    means_bytes = queue_means(run, SWITCH, np.arange(0, 35 * MS, 5 * MS, dtype=np.float64))
+    np.testing.assert_allclose(means_bytes, [1000, 1000, 5000, 5000, np.nan, np.nan])
     sampled = queue_means(run, 1, np.array([0.0, 15.0 * MS]))
     assert sampled.tolist() == [0], "h1's port counts nothing: sweeps alone tell its queue"
 
 
 def test_one_sweep_tells_no_drops() -> None:
-    found = summary_of(tables({"backlog_bytes": [700], "drops": [5]}))
-    assert (found["drops"], found["utilization"], found["mean_queue_bytes"]) == (None, None, 700)
+    summary = summary_of(tables({"backlog_bytes": [700], "drops": [5]}))
+    assert (summary["drops"], summary["utilization"], summary["mean_queue_bytes"]) == (None, None, 700)
 
 
 def test_unknown_is_null_in_the_file_and_comes_back(tmp_path: Path) -> None:
@@ -153,11 +153,11 @@ def test_an_incast_that_overflows_between_two_sweeps_has_its_full_queue(tmp_path
     spec = tmp_path / "bursts.toml"
     spec.write_text(BURSTS)
     result = runner.run(load(spec), tmp_path / "bursts", Quiet(), plot=False)
-    found = result.summary
-    assert result.records("queues")["backlog_bytes"].max() == 0 and found["drops"] > 0
-    assert found["bottleneck_port"] == "s1-eth5" and 100_000 - 1514 < found["max_queue_bytes"] <= 100_000
-    assert 0 < found["mean_queue_bytes"] < found["p99_queue_bytes"] < found["max_queue_bytes"]  # the port counts all three
-    assert found["host_max_queue_bytes"] is None, "hosts' queues are sampled alone, and no sweep met a frame"
+    summary = result.summary
+    assert result.records("queues")["backlog_bytes"].max() == 0 and summary["drops"] > 0
+    assert summary["bottleneck_port"] == "s1-eth5" and 100_000 - 1514 < summary["max_queue_bytes"] <= 100_000
+    assert 0 < summary["mean_queue_bytes"] < summary["p99_queue_bytes"] < summary["max_queue_bytes"]  # the port counts all three
+    assert summary["host_max_queue_bytes"] is None, "hosts' queues are sampled alone, and no sweep met a frame"
 
 
 def class_rows(counts: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, int | str]]:
@@ -174,11 +174,11 @@ def test_drops_are_told_by_class(monkeypatch: pytest.MonkeyPatch) -> None:
     sweeps = [[(9, 9), (9, 9)], [(10, 0), (20, 5)], [(11, 0), (23, 6)], [(14, 0), (30, 9)]]
     run = synthetic.tables(class_queues=class_rows(sweeps))
     context = Context(Window(10 * MS, 30 * MS), port_classes=("rdma", "tcp"))
-    told = [{"class": "rdma", "drops": 8, "marks": 0}, {"class": "tcp", "drops": 20, "marks": 8}]
-    assert summarize(run, context)["class_drops"] == told
+    class_drops = [{"class": "rdma", "drops": 8, "marks": 0}, {"class": "tcp", "drops": 20, "marks": 8}]
+    assert summarize(run, context)["class_drops"] == class_drops
     for rows in (1, 3, 5):
         monkeypatch.setattr("dc_gym.results.tables.PIECE_ROWS", rows)
-        assert summarize(run, context)["class_drops"] == told
+        assert summarize(run, context)["class_drops"] == class_drops
     one = Context(Window(30 * MS, 40 * MS), port_classes=("rdma", "tcp"))
     assert summarize(run, one)["class_drops"] is None, "one sweep tells no drops"
     assert summarize(synthetic.tables(), context)["class_drops"] is None
@@ -203,6 +203,6 @@ classes = [{ name = "spare", dscp = [20] }, { name = "bulk", dscp = [10] }]
 def test_a_run_tells_which_class_dropped(tmp_path: Path) -> None:
     spec = tmp_path / "classes.toml"
     spec.write_text(CLASSES)
-    found = runner.run(load(spec), tmp_path / "out", Quiet(), plot=False).summary
-    assert [each["class"] for each in found["class_drops"]] == ["spare", "bulk"]
-    assert [each["drops"] for each in found["class_drops"]] == [0, found["drops"]] and found["drops"] > 0
+    summary = runner.run(load(spec), tmp_path / "out", Quiet(), plot=False).summary
+    assert [class_row["class"] for class_row in summary["class_drops"]] == ["spare", "bulk"]
+    assert [class_row["drops"] for class_row in summary["class_drops"]] == [0, summary["drops"]] and summary["drops"] > 0

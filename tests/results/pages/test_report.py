@@ -102,8 +102,8 @@ def a_result(folder: Path, seed: int, controller: str = "dctcp", name: str = "tw
         rng = np.random.default_rng(seed)
         fct = rng.integers(10**6, 10**8, 200)
         rows = [
-            flow_row(row, controller=controller, size_bytes=1000 * (row + 1), start_ns=3 * S, status="done", fct_ns=int(each))
-            for row, each in enumerate(fct)
+            flow_row(row, controller=controller, size_bytes=1000 * (row + 1), start_ns=3 * S, status="done", fct_ns=int(fct_ns))
+            for row, fct_ns in enumerate(fct)
         ]
         for row in rows[150:]:
             row["group"] = "response"
@@ -177,19 +177,19 @@ def test_what_a_spec_says_is_escaped(folder: Path) -> None:
 
 
 def test_programs_are_told_in_words(tmp_path: Path) -> None:
-    made = a_result(tmp_path / "programs", 1)
-    manifest = json.loads((made.path / "manifest.json").read_text())
+    run_result = a_result(tmp_path / "programs", 1)
+    manifest = json.loads((run_result.path / "manifest.json").read_text())
     manifest["spec"]["workload"] = {"kind": "none", "exec": [{"host": "h4", "command": "/gone/server.py", "start": "0ns"}]}
-    (made.path / "manifest.json").write_text(json.dumps(manifest))
+    (run_result.path / "manifest.json").write_text(json.dumps(manifest))
     page = Page(written(tmp_path, "programs"))
     assert "none, exec host h4, command /gone/server.py, start 0ns" in page.text and "[{" not in page.text
 
 
 def test_scenarios_are_grouped_by_everything_but_seed_name_and_controller(folder: Path) -> None:
     again = a_result(folder / "sweep" / "twice", 1)
-    found, notes = scenarios(gather([folder / "sweep", folder / "sweep" / "dctcp-s1"]))
-    assert [(group.name, group.seeds) for group in found[0].groups] == [("dctcp", (1, 2, 3)), ("cubic", (1, 2, 3))]
-    assert len(found) == 1 and [run.seed for run in found[0].unfit] == [4]
+    cases, notes = scenarios(gather([folder / "sweep", folder / "sweep" / "dctcp-s1"]))
+    assert [(group.name, group.seeds) for group in cases[0].groups] == [("dctcp", (1, 2, 3)), ("cubic", (1, 2, 3))]
+    assert len(cases) == 1 and [run.seed for run in cases[0].unfit] == [4]
     assert len(notes) == 1 and str(again.path) in notes[0] and "the same digest" in notes[0]
     counted, _ = scenarios(gather([folder / "sweep"]), count_unfit=True)
     assert counted[0].groups[0].seeds == (1, 2, 3, 4)
@@ -197,8 +197,8 @@ def test_scenarios_are_grouped_by_everything_but_seed_name_and_controller(folder
 
 def test_scenarios_of_one_name_are_told_apart_by_their_keys(folder: Path) -> None:
     a_result(folder / "sweep" / "sized", 1, sized=True)
-    found, _ = scenarios(gather([folder / "sweep"]))
-    assert [each.title for each in found] == ["two pairs", "two pairs: size 100kB"]
+    cases, _ = scenarios(gather([folder / "sweep"]))
+    assert [case.title for case in cases] == ["two pairs", "two pairs: size 100kB"]
 
 
 @pytest.mark.parametrize("stated", [True, False], ids=["in the manifest", "older, from the copies"])
@@ -208,17 +208,17 @@ def test_other_files_of_one_spec_are_not_seeds_of_one_group(tmp_path: Path, stat
         inputs = {"inputs": {"matrix.csv": hashlib.sha256(text.encode()).hexdigest()}} if stated else {}
         a_result(tmp_path / f"s{seed}", seed, **inputs)
         (tmp_path / f"s{seed}" / "matrix.csv").write_text(text)
-    found, notes = scenarios(gather([tmp_path]))
-    assert [each.groups[0].seeds for each in found] == [(1, 2), (3,)] and notes == []
-    assert [each.title for each in found] == ["two pairs: matrix.csv 7692c3ad", "two pairs: matrix.csv 3fc4ccfe"]
+    cases, notes = scenarios(gather([tmp_path]))
+    assert [case.groups[0].seeds for case in cases] == [(1, 2), (3,)] and notes == []
+    assert [case.title for case in cases] == ["two pairs: matrix.csv 7692c3ad", "two pairs: matrix.csv 3fc4ccfe"]
 
 
 def test_runs_of_another_fingerprint_are_apart_and_it_is_said(folder: Path) -> None:
     a_result(folder / "sweep" / "other-kernel", 5, fingerprint="beef" * 16)
     a_result(folder / "sweep" / "other-kernel-too", 6, "cubic", fingerprint="beef" * 16)
-    found, notes = scenarios(gather([folder / "sweep"]))
-    assert [[group.seeds for group in each.groups] for each in found] == [[(1, 2, 3), (1, 2, 3)], [(5,), (6,)]]
-    assert [each.title for each in found] == ["two pairs: fingerprint f00d", "two pairs: fingerprint beefbeef"]
+    cases, notes = scenarios(gather([folder / "sweep"]))
+    assert [[group.seeds for group in case.groups] for case in cases] == [[(1, 2, 3), (1, 2, 3)], [(5,), (6,)]]
+    assert [case.title for case in cases] == ["two pairs: fingerprint f00d", "two pairs: fingerprint beefbeef"]
     assert len(notes) == 1 and "have 2 fingerprints" in notes[0]
     assert "have 2 fingerprints" in Page(written(folder, "sweep")).text
 
@@ -257,19 +257,19 @@ def with_policies(folder: Path) -> None:
             ("two", "policy.npz", "2" * 64),
             ("sac", "policy.npz", "3" * 64),
         ):
-            kept = {"inputs": {"policy.npz": content}, "policies": {"policy.npz": "sac" if name == "sac" else "ppo"}}
-            made = a_result(folder / f"{name}-s{seed}", seed, "cubic", **kept if content else {})
-            made.manifest["spec"]["controller"]["policy"] = policy
-            (made.path / "manifest.json").write_text(json.dumps(made.manifest))
+            policy_fields = {"inputs": {"policy.npz": content}, "policies": {"policy.npz": "sac" if name == "sac" else "ppo"}}
+            run_result = a_result(folder / f"{name}-s{seed}", seed, "cubic", **policy_fields if content else {})
+            run_result.manifest["spec"]["controller"]["policy"] = policy
+            (run_result.path / "manifest.json").write_text(json.dumps(run_result.manifest))
             if content:
-                (made.path / policy).write_text(content)
+                (run_result.path / policy).write_text(content)
 
 
 def test_policies_are_groups_of_one_scenario(tmp_path: Path) -> None:
     with_policies(tmp_path / "sweep")
-    found, notes = scenarios(gather([tmp_path]))
-    assert len(found) == 1 and notes == []
-    groups = found[0].groups
+    cases, notes = scenarios(gather([tmp_path]))
+    assert len(cases) == 1 and notes == []
+    groups = cases[0].groups
     assert [group.label for group in groups] == [
         "max over CUBIC",
         "ppo over CUBIC, content 11111111",
@@ -333,9 +333,9 @@ def test_a_result_of_an_older_version_is_reported_without_what_it_lacks(tmp_path
 
 def test_figures_as_files(folder: Path) -> None:
     out = folder / "figures"
-    made = report.write([folder / "sweep"], folder / "p.html", Quiet(), figures_folder=out)
+    paths = report.write([folder / "sweep"], folder / "p.html", Quiet(), figures_folder=out)
     names = {f"two-pairs-{name}.{suffix}" for name in ("topology", "queue", "queue-cdf", "rates") for suffix in ("png", "pdf")}
-    assert {path.name for path in out.iterdir()} == names and len(made) == 1 + len(names)
+    assert {path.name for path in out.iterdir()} == names and len(paths) == 1 + len(names)
     assert (out / "two-pairs-queue.png").read_bytes().startswith(b"\x89PNG")
     assert (out / "two-pairs-queue.pdf").read_bytes().startswith(b"%PDF")
 
@@ -344,8 +344,8 @@ def test_a_page_that_cannot_be_written_leaves_nothing(folder: Path) -> None:
     (folder / "taken").write_text("")
     with pytest.raises(MachineError, match=r"cannot write .*page\.html"):
         report.write([folder / "alone"], folder / "taken" / "page.html", Quiet())
-    made = report.write([folder / "alone"], folder / "new" / "folder" / "page.html", Quiet())
-    assert made == [folder / "new" / "folder" / "page.html"] == list((folder / "new" / "folder").iterdir())
+    paths = report.write([folder / "alone"], folder / "new" / "folder" / "page.html", Quiet())
+    assert paths == [folder / "new" / "folder" / "page.html"] == list((folder / "new" / "folder").iterdir())
 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:
@@ -396,10 +396,10 @@ def test_a_browser_shows_it_without_overflow(folder: Path, width: int) -> None:
         f"--user-data-dir={folder / 'profile'}",
     ]
     argv += [f"--window-size={width + 100},1000", "--virtual-time-budget=5000", "--dump-dom", frame.as_uri()]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
-    found = re.search(r"over (-?\d+) wide (\d+) fetched (\d+) svg (\d+)", done.stdout)
-    assert found is not None, done.stderr[-2000:]
-    assert [int(number) for number in found.groups()] == [0, 0, 0, 7]
+    browser = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    measures = re.search(r"over (-?\d+) wide (\d+) fetched (\d+) svg (\d+)", browser.stdout)
+    assert measures is not None, browser.stderr[-2000:]
+    assert [int(number) for number in measures.groups()] == [0, 0, 0, 7]
 
 
 def test_the_return_and_completion_before_the_goodput_of_active_time(tmp_path: Path) -> None:
@@ -413,10 +413,10 @@ def test_the_return_and_completion_before_the_goodput_of_active_time(tmp_path: P
         scenario = scenarios(gather([tmp_path / folder]))[0][0]
         return {title: [label for label, _ in rows] for title, rows in metrics_table(scenario).sections}
 
-    found = sections("idle")
-    assert next(iter(found)) == "Flow completion" and found["Agent"] == ["Return: the sum of rewards"]
-    assert "Goodput while flows were active" in found["Throughput and links"]
-    assert "Goodput, all flows" not in found["Throughput and links"]
+    idle_sections = sections("idle")
+    assert next(iter(idle_sections)) == "Flow completion" and idle_sections["Agent"] == ["Return: the sum of rewards"]
+    assert "Goodput while flows were active" in idle_sections["Throughput and links"]
+    assert "Goodput, all flows" not in idle_sections["Throughput and links"]
     busy = sections("busy")
     assert "Agent" not in busy and next(iter(busy)) == "Throughput and links"
     assert busy["Throughput and links"][0] == "Goodput, all flows"
@@ -435,26 +435,26 @@ def test_equal_runs_of_several_seeds_are_noted(tmp_path: Path) -> None:
 def of_kind(folder: Path, seed: int, controller: str, numpy: str = "", **nic: Any) -> None:
     """Writes a result as a sweep over TCP and NIC controllers leaves it: `numpy` acts in the NICs' runs alone."""
     environment = {"kernel": "7.2-lab"} | ({"numpy": numpy} if numpy else {})
-    made = a_result(folder, seed, controller, environment=environment, fingerprint=fingerprint(environment))
-    manifest = json.loads((made.path / "manifest.json").read_text())
+    run_result = a_result(folder, seed, controller, environment=environment, fingerprint=fingerprint(environment))
+    manifest = json.loads((run_result.path / "manifest.json").read_text())
     manifest["spec"]["workload"]["transport"] = "rdma" if numpy else "tcp"
     if numpy:
         manifest["spec"]["nic"] = {"latency": "0ns", **nic}
-        summary = json.loads((made.path / "summary.json").read_text()) | {"mean_srtt_us": None, "nic_cnps": 7 + seed}
-        (made.path / "summary.json").write_text(json.dumps(summary))
-    (made.path / "manifest.json").write_text(json.dumps(manifest))
+        summary = json.loads((run_result.path / "summary.json").read_text()) | {"mean_srtt_us": None, "nic_cnps": 7 + seed}
+        (run_result.path / "summary.json").write_text(json.dumps(summary))
+    (run_result.path / "manifest.json").write_text(json.dumps(manifest))
 
 
 def test_tcp_and_nic_controllers_of_a_sweep_are_in_one_table(tmp_path: Path) -> None:
     for seed in (1, 2, 3):
         for controller, numpy in (("dctcp", ""), ("dcqcn", "2.4"), ("swift", "2.4")):
             of_kind(tmp_path / f"{controller}-{seed}", seed, controller, numpy)
-    found, notes = scenarios(gather([tmp_path]))
-    assert [[(group.label, group.seeds) for group in each.groups] for each in found] == [
+    cases, notes = scenarios(gather([tmp_path]))
+    assert [[(group.label, group.seeds) for group in case.groups] for case in cases] == [
         [("DCTCP", (1, 2, 3)), ("DCQCN", (1, 2, 3)), ("Swift", (1, 2, 3))]
     ]
     assert notes == []
-    rows = {label: [cell.text for cell in cells] for _, each in metrics_table(found[0]).sections for label, cells in each}
+    rows = {label: [cell.text for cell in cells] for _, section in metrics_table(cases[0]).sections for label, cells in section}
     assert rows["CNPs"] == ["", "\u2013", "9.0\u00a0±\u00a02.5", "9.0\u00a0±\u00a02.5"], "TCP has none"
     assert rows["Smoothed RTT, mean"][2:] == ["\u2013", "\u2013"] and rows["Smoothed RTT, mean"][1] != "\u2013"
     text = Page(written(tmp_path, ".")).text.replace("\u00a0", " ")
@@ -465,11 +465,11 @@ def test_settings_of_nics_tell_groups_apart_and_another_numpy_scenarios(tmp_path
     of_kind(tmp_path / "tcp", 1, "dctcp")
     of_kind(tmp_path / "fast", 1, "dcqcn", "2.4", burst=1)
     of_kind(tmp_path / "slow", 1, "dcqcn", "2.4", burst=4)
-    found, _ = scenarios(gather([tmp_path]))
-    assert [[group.label for group in each.groups] for each in found] == [["DCTCP", "DCQCN, nic.burst 1", "DCQCN, nic.burst 4"]]
+    cases, _ = scenarios(gather([tmp_path]))
+    assert [[group.label for group in case.groups] for case in cases] == [["DCTCP", "DCQCN, nic.burst 1", "DCQCN, nic.burst 4"]]
     of_kind(tmp_path / "other", 2, "swift", "2.5")
-    found, notes = scenarios(gather([tmp_path]))
-    assert [[group.label for group in each.groups] for each in found] == [
+    cases, notes = scenarios(gather([tmp_path]))
+    assert [[group.label for group in case.groups] for case in cases] == [
         ["DCQCN, nic.burst 1", "DCQCN, nic.burst 4"],
         ["Swift"],
         ["DCTCP"],

@@ -37,37 +37,37 @@ def experiment(*overrides: str) -> Experiment:
 
 
 def scene(*overrides: str, hosts: str = "all", step_ns: int = 10 * MS) -> tuple[Scene, FlowInfo]:
-    made = experiment(*overrides)
-    found = Scene.of(made, replace(made.spec.agent, hosts=hosts, interval_ns=step_ns))
-    return found, flow_info(made, found)
+    network = experiment(*overrides)
+    agent_scene = Scene.of(network, replace(network.spec.agent, hosts=hosts, interval_ns=step_ns))
+    return agent_scene, flow_info(network, agent_scene)
 
 
 def cells(**columns: dict[str, int]) -> np.ndarray[Any, Any]:
     """Returns the dumbbell's cells: 0, but for those given, as in cells(backlog_bytes={"s1-eth3": 1000})."""
-    made = np.zeros((len(ROWS), len(COLUMNS)), np.uint64)
+    matrix = np.zeros((len(ROWS), len(COLUMNS)), np.uint64)
     for column, values in columns.items():
         for port, value in values.items():
-            made[ROWS[port], COLUMNS.index(column)] = value
-    return made
+            matrix[ROWS[port], COLUMNS.index(column)] = value
+    return matrix
 
 
 def class_cells(scene: Scene, **columns: dict[str, int]) -> np.ndarray[Any, Any]:
     """Returns the cells of a scene's classes: 0, but for those given, as in class_cells(scene, marks={"s1-eth3:rdma": 3})."""
-    made = np.zeros((len(scene.classes.names), len(COLUMNS)), np.uint64)
+    matrix = np.zeros((len(scene.classes.names), len(COLUMNS)), np.uint64)
     for column, values in columns.items():
         for name, value in values.items():
-            made[scene.classes.names.index(name), COLUMNS.index(column)] = value
-    return made
+            matrix[scene.classes.names.index(name), COLUMNS.index(column)] = value
+    return matrix
 
 
 def flows(*rows: dict[str, int]) -> np.ndarray[Any, Any]:
     """Returns one record per dict; fields that a dict does not set are those of a waiting flow."""
-    made = np.zeros(len(rows), FLOW)
-    made["start_ns"] = made["end_ns"] = -1
-    for place, row in enumerate(rows):
+    records = np.zeros(len(rows), FLOW)
+    records["start_ns"] = records["end_ns"] = -1
+    for index, row in enumerate(rows):
         for name, value in row.items():
-            made[name][place] = value
-    return made
+            records[name][index] = value
+    return records
 
 
 def frame(info: FlowInfo, **changes: Any) -> Frame:
@@ -85,17 +85,17 @@ def random_frame(scene: Scene, info: FlowInfo, rng: np.random.Generator, step: i
     elapsed_ns = 0 if step == 0 else int(rng.choice([1, 1000, MS, 10 * MS, 10**9]))
 
     def level(rows: int, buffer_bytes: Floats) -> Any:
-        made = rng.integers(0, 2 ** int(rng.integers(1, 40)), (rows, len(COLUMNS)), dtype=np.uint64)
-        made[:, 0] = rng.choice([0.0, 1.0, rng.random()], rows) * buffer_bytes
-        return made
+        counters = rng.integers(0, 2 ** int(rng.integers(1, 40)), (rows, len(COLUMNS)), dtype=np.uint64)
+        counters[:, 0] = rng.choice([0.0, 1.0, rng.random()], rows) * buffer_bytes
+        return counters
 
     def some_flows() -> Any:
-        made = np.zeros(count, FLOW)
+        records = np.zeros(count, FLOW)
         for name in FLOW.names:
-            made[name] = rng.integers(0, 2 ** int(rng.integers(1, 31)), count)
-        made["status"] = rng.integers(0, 5, count)
-        made["end_ns"] = made["start_ns"] + rng.integers(1, 10**9, count)
-        return made
+            records[name] = rng.integers(0, 2 ** int(rng.integers(1, 31)), count)
+        records["status"] = rng.integers(0, 5, count)
+        records["end_ns"] = records["start_ns"] + rng.integers(1, 10**9, count)
+        return records
 
     before, was = level(rows, scene.buffer_bytes), some_flows()
     now, then = level(rows, scene.buffer_bytes), some_flows()
@@ -105,22 +105,22 @@ def random_frame(scene: Scene, info: FlowInfo, rng: np.random.Generator, step: i
     if step == 0:
         before, was = now, then
     rates = scene.floor_bps + rng.random((3, hosts)) * (scene.line_bps - scene.floor_bps)
-    wanted, enforced = random_values(scene, rng), random_values(scene, rng)
+    commanded, enforced = random_values(scene, rng), random_values(scene, rng)
     if scene.rates is not None:
-        wanted[scene.rates], enforced[scene.rates] = rates[0], rates[2]
+        commanded[scene.rates], enforced[scene.rates] = rates[0], rates[2]
     classes = [level(len(scene.classes.names), scene.classes.buffer_bytes) for _ in range(2)] if scene.classes.names else []
     if classes:
         classes[0][:, 2:7] += classes[1][:, 2:7]
         classes[1] = classes[0] if step == 0 else classes[1]
-    return Frame(step, step * scene.step_ns, elapsed_ns, now, before, then, was, *rates, info, wanted, enforced, *classes)
+    return Frame(step, step * scene.step_ns, elapsed_ns, now, before, then, was, *rates, info, commanded, enforced, *classes)
 
 
 def random_values(scene: Scene, rng: np.random.Generator) -> Floats:
     """Returns values that agents can set, [values]: within their bounds, and none below another that it must not be below."""
-    found = []
+    values_by_actuator = []
     for rows in scene.actuated:
         values = rng.integers(rows.low, rows.high, endpoint=True).astype(float)
         for number, earlier in rows.ordered:
             values[:, number] = np.maximum(values[:, number], values[:, earlier])
-        found.append(values.ravel())
-    return np.concatenate(found)
+        values_by_actuator.append(values.ravel())
+    return np.concatenate(values_by_actuator)

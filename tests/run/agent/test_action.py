@@ -15,9 +15,9 @@ FLOOR = 0.001  # 10 kbit/s of 10 Mbit/s
 
 
 def shares(name, *values):
-    found, _ = scene()
-    given = [*values, *[0.0] * (4 - len(values))]
-    return (Action(found, name).to_values(given) / 1e7)[: len(values)].tolist()
+    dumbbell, _ = scene()
+    numbers = [*values, *[0.0] * (4 - len(values))]
+    return (Action(dumbbell, name).to_values(numbers) / 1e7)[: len(values)].tolist()
 
 
 def test_equations_4_1_and_4_2():
@@ -48,8 +48,8 @@ def test_log_goes_in_equal_ratios():
 
 @pytest.mark.parametrize("name", ["linear", "log", "rates", "thesis"])
 def test_the_way_back(name):
-    found, _ = scene()
-    action = Action(found, name)
+    dumbbell, _ = scene()
+    action = Action(dumbbell, name)
     rates = np.array([2e6, 3e6, 5e6, 8e6])
     assert action.to_values(action.from_values(rates)) == pytest.approx(rates, rel=1e-5)
     assert action.from_values([1e9] * 4).tolist() == [action.head.bound] * 4
@@ -60,16 +60,16 @@ def test_a_floor_at_the_line_leaves_no_choice():
     from dc_gym.run.agent.scene import Scene
     from tests.run.agent.made import experiment
 
-    found = Scene.of(experiment('agent.floor="10Mbit/s"'))
+    dumbbell = Scene.of(experiment('agent.floor="10Mbit/s"'))
     for head in actions.heads():
-        action = Action(found, head.name)
+        action = Action(dumbbell, head.name)
         assert (action.to_values([-1, 0, 0.5, 1]) == 1e7).all()
         assert action.space.contains(action.from_values([1e7] * 4))
 
 
 def marking(*overrides):
-    found, _ = scene(STEP, 'agent.actuators="s1-eth3:marking"', *overrides)
-    return found
+    dumbbell, _ = scene(STEP, 'agent.actuators="s1-eth3:marking"', *overrides)
+    return dumbbell
 
 
 @pytest.mark.parametrize("name", ["linear", "log"])
@@ -98,65 +98,65 @@ def test_a_whole_number_comes_back(name):
     action, rng = Action(marking(), name), np.random.default_rng(1)
     for _ in range(200):
         kmin, kmax = np.sort(rng.integers(1514, 400_001, 2))
-        wanted = [kmin, kmax, rng.integers(10_000, 1_000_001)]
-        assert action.to_values(action.from_values(wanted)).tolist() == wanted
+        thresholds = [kmin, kmax, rng.integers(10_000, 1_000_001)]
+        assert action.to_values(action.from_values(thresholds)).tolist() == thresholds
 
 
 @pytest.mark.parametrize("name", [head.name for head in actions.heads()])
 def test_any_action_gives_values_that_can_be_set(name):
-    found, rng = scene(STEP, 'agent.actuators="marking,rate"')[0], np.random.default_rng(1)
-    action, low, high = Action(found, name), bounds(found, "low"), bounds(found, "high")
+    dumbbell, rng = scene(STEP, 'agent.actuators="marking,rate"')[0], np.random.default_rng(1)
+    action, low, high = Action(dumbbell, name), bounds(dumbbell, "low"), bounds(dumbbell, "high")
     for _ in range(200):
         values = action.to_values(rng.normal(0, action.head.bound, len(low)))
         assert (values >= low).all() and (values <= high).all()
-        found.check(values)
+        dumbbell.check(values)
         marks = values[: 3 * 6]
         assert (marks == np.floor(marks)).all()
 
 
-def bounds(found, what):
-    return np.concatenate([getattr(each, what).ravel() for each in found.actuated])
+def bounds(dumbbell, side):
+    return np.concatenate([getattr(rows, side).ravel() for rows in dumbbell.actuated])
 
 
 @pytest.mark.parametrize("name", ["linear", "log"])
 def test_the_way_back_of_values(name):
-    found, rng = scene(STEP, 'agent.actuators="marking,rate"')[0], np.random.default_rng(1)
-    action = Action(found, name)
+    dumbbell, rng = scene(STEP, 'agent.actuators="marking,rate"')[0], np.random.default_rng(1)
+    action = Action(dumbbell, name)
     for _ in range(200):
-        wanted = random_values(found, rng)
-        given = action.from_values(wanted)
-        assert action.space.contains(given)
-        assert action.to_values(given) == pytest.approx(wanted, rel=1e-3, abs=1)
+        values = random_values(dumbbell, rng)
+        numbers = action.from_values(values)
+        assert action.space.contains(numbers)
+        assert action.to_values(numbers) == pytest.approx(values, rel=1e-3, abs=1)
 
 
 def test_one_head_for_each_actuator():
-    found, _ = scene(STEP, 'agent.actuators="rate,s1-eth3:marking"')
-    both = Action(found, "thesis, log")
+    dumbbell, _ = scene(STEP, 'agent.actuators="rate,s1-eth3:marking"')
+    both = Action(dumbbell, "thesis, log")
     assert both.space.high.tolist() == [5] * 4 + [1] * 3 and both.name == "thesis, log"
-    given = [-5, 0, 2, 5, -1, 0, 1]
-    rates = Action(scene()[0], "thesis").to_values(given[:4])
-    marks = Action(marking(), "log").to_values(given[4:])
-    assert both.to_values(given).tolist() == [*rates, *marks]
-    assert both.from_values([*rates, *marks]) == pytest.approx(given, abs=1e-3)
+    numbers = [-5, 0, 2, 5, -1, 0, 1]
+    rates = Action(scene()[0], "thesis").to_values(numbers[:4])
+    marks = Action(marking(), "log").to_values(numbers[4:])
+    assert both.to_values(numbers).tolist() == [*rates, *marks]
+    assert both.from_values([*rates, *marks]) == pytest.approx(numbers, abs=1e-3)
     swapped = Action(scene(STEP, 'agent.actuators="s1-eth3:marking,rate"')[0], "log,thesis")
-    assert swapped.to_values([*given[4:], *given[:4]]).tolist() == [*marks, *rates]
+    assert swapped.to_values([*numbers[4:], *numbers[:4]]).tolist() == [*marks, *rates]
 
 
 @pytest.mark.parametrize("name", ["linear,log,log", "linear,log"])
 def test_as_many_heads_as_actuators(name):
     count = len(name.split(","))
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as excinfo:
         Action(marking() if count == 2 else scene(STEP, 'agent.actuators="rate,marking"')[0], name)
-    asked = f"agent.action: '{name}' names {count} heads for {count - 1} actuators; give one for all, or one for each"
-    assert str(caught.value) == asked
+    message = f"agent.action: '{name}' names {count} heads for {count - 1} actuators; give one for all, or one for each"
+    assert str(excinfo.value) == message
 
 
-@pytest.mark.parametrize(("place", "name"), [(0, "s1-eth3/kmin"), (2, "s1-eth3/pmax")])
-def test_a_value_that_is_no_number_is_named(place, name):
-    given = [0.0] * 3
-    given[place] = math.nan
+@pytest.mark.parametrize(("index", "name"), [(0, "s1-eth3/kmin"), (2, "s1-eth3/pmax")])
+def test_a_value_that_is_no_number_is_named(index, name):
+    numbers = [0.0] * 3
+    numbers[index] = math.nan
     with pytest.raises(AgentError, match=f"action: that of {name} is not a number"):
-        Action(marking(), "log").to_values(given)
+        Action(marking(), "log").to_values(numbers)
 
 
 def test_a_head_that_fails_for_ports_says_so(registries):
@@ -169,13 +169,13 @@ def test_a_head_that_fails_for_ports_says_so(registries):
 
 
 def test_only_those_who_act_have_an_action():
-    found, _ = scene(hosts="senders")
-    assert Action(found, "linear").space.shape == (2,)
-    assert Action(found, "thesis").space.high.tolist() == [5, 5]
+    dumbbell, _ = scene(hosts="senders")
+    assert Action(dumbbell, "linear").space.shape == (2,)
+    assert Action(dumbbell, "thesis").space.high.tolist() == [5, 5]
 
 
 @pytest.mark.parametrize(
-    ("given", "line"),
+    ("numbers", "line"),
     [
         ([0, 0, 0], "3 numbers where 4 values are set; give one for each"),
         ([0, math.nan, 0, 0], "that of h2 is not a number; has the policy diverged?"),
@@ -184,17 +184,17 @@ def test_only_those_who_act_have_an_action():
         ([0, [0, 0], 0], "[0, [0, 0], 0] is no array of numbers"),
     ],
 )
-def test_a_wrong_action_is_one_line(given, line):
-    found, _ = scene()
-    with pytest.raises(AgentError) as caught:
-        Action(found, "linear").to_values(given)
-    assert line in str(caught.value)
+def test_a_wrong_action_is_one_line(numbers, line):
+    dumbbell, _ = scene()
+    with pytest.raises(AgentError) as excinfo:
+        Action(dumbbell, "linear").to_values(numbers)
+    assert line in str(excinfo.value)
 
 
 def test_a_wrong_head_is_one_line():
-    found, _ = scene()
+    dumbbell, _ = scene()
     with pytest.raises(AgentError, match="action 'linaer' is unknown; did you mean linear"):
-        Action(found, "linaer")
+        Action(dumbbell, "linaer")
     with pytest.raises(AgentError, match="action 'log' is registered already"):
         register("log", 1, "", lambda a, floor: a, lambda share, floor: share)
     with pytest.raises(AgentError, match="the bound inf is not positive and finite"):
@@ -202,7 +202,7 @@ def test_a_wrong_head_is_one_line():
 
 
 @pytest.mark.parametrize(
-    ("given", "line"),
+    ("shares_out", "line"),
     [
         (None, "gives None instead of numbers of shape (4,), one for each host; mend the function"),
         (0.5, "gives 0.5 instead of numbers of shape (4,)"),
@@ -211,13 +211,13 @@ def test_a_wrong_head_is_one_line():
         (np.array([0, 1, math.nan, 0]), "gives nan for h3; mend the function"),
     ],
 )
-def test_a_head_that_gives_something_else_is_one_line(given, line, registries):
-    register("mine", 1, "x", lambda a, floor: given, lambda share, floor: given)
-    made = Action(scene()[0], "mine")
+def test_a_head_that_gives_something_else_is_one_line(shares_out, line, registries):
+    register("mine", 1, "x", lambda a, floor: shares_out, lambda share, floor: shares_out)
+    action = Action(scene()[0], "mine")
     with pytest.raises(AgentError) as to_values:
-        made.to_values([0] * 4)
+        action.to_values([0] * 4)
     with pytest.raises(AgentError) as from_values:
-        made.from_values([0] * 4)
+        action.from_values([0] * 4)
     assert str(to_values.value).startswith(f"agent.action: to_share of 'mine' {line}")
     assert str(from_values.value) == str(to_values.value).replace("to_share", "from_share")
 

@@ -70,20 +70,20 @@ def learner(registries: None) -> type[Learner]:
 def actors(policy: str, *overrides: str) -> tuple[Actors, Any]:
     """Returns the actors of the dumbbell, where agents set marking, and its flows."""
     settings = (STEP, "agent.actuators=s1-eth3:marking,s2-eth3:marking", "agent.observe=switch:backlog", *overrides)
-    made, info = scene(*settings)
+    dumbbell, info = scene(*settings)
     agent = experiment(*settings).spec.agent
-    return Actors(policy, PolicyContext(made, Observer(made, agent.observe), Action(made, "linear"), 7), agent), info
+    return Actors(policy, PolicyContext(dumbbell, Observer(dumbbell, agent.observe), Action(dumbbell, "linear"), 7), agent), info
 
 
 def moments(info: Any) -> tuple[Any, Any, Any]:
     """Returns three frames: in each step one port more sends, and has a longer queue."""
     one = {"status": RUNNING, "start_ns": 0}
     sent = [{}, {"s1-eth3": 6_250}, {"s1-eth3": 12_500, "s2-eth3": 2_500}]
-    found = []
+    frames = []
     for step, now in enumerate(sent):
         queues = {"s1-eth3": 40_000 * step, "s2-eth3": 80_000 * step}
         before = sent[max(step - 1, 0)]
-        found.append(
+        frames.append(
             frame(
                 info,
                 step=step,
@@ -93,19 +93,19 @@ def moments(info: Any) -> tuple[Any, Any, Any]:
                 flows_before=flows(one, {}),
             )
         )
-    return found[0], found[1], found[2]
+    return frames[0], frames[1], frames[2]
 
 
 def follow(acting: Actors, info: Any) -> list[Any]:
     """Leads the actors through an episode of two steps, as a run does. Returns the actions."""
     first, second, last = moments(info)
     observer = Observer(scene(STEP)[0], "switch:backlog")
-    done = []
+    acts = []
     for now, reward in ((first, 0.0), (second, 5.0)):
         acting.observe(now, observer.observe(now), reward)
-        done.append(acting.act(now))
+        acts.append(acting.act(now))
     acting.observe(last, observer.observe(last), 6.0)
-    return done
+    return acts
 
 
 # --- a policy that learns
@@ -113,14 +113,14 @@ def follow(acting: Actors, info: Any) -> list[Any]:
 
 def test_a_central_agent_is_told_once_a_step_what_its_action_led_to(learner: type[Learner]) -> None:
     acting, info = actors("learner")
-    done = follow(acting, info)
+    acts = follow(acting, info)
     (one,) = learner.made
-    seen = [[0, 0, backlog, 0, 0, 2 * backlog] for backlog in (0, 0.1, 0.2)]
-    assert [what for what, _ in one.told] == ["act", "observe", "act", "observe"], "not before the first action, and at the end"
-    assert one.told[0][1] == seen[0] and one.told[2][1] == pytest.approx(seen[1])
-    assert [told[0] for what, told in one.told if what == "observe"] == [5.0, 6.0]
-    assert [told[1] for what, told in one.told if what == "observe"] == [pytest.approx(each) for each in seen[1:]]
-    assert [action.tolist() for action in done] == [[0.01] * 6, [0.03] * 6]
+    observations = [[0, 0, backlog, 0, 0, 2 * backlog] for backlog in (0, 0.1, 0.2)]
+    assert [call for call, _ in one.told] == ["act", "observe", "act", "observe"], "not before the first action, and at the end"
+    assert one.told[0][1] == observations[0] and one.told[2][1] == pytest.approx(observations[1])
+    assert [args[0] for call, args in one.told if call == "observe"] == [5.0, 6.0]
+    assert [args[1] for call, args in one.told if call == "observe"] == [pytest.approx(values) for values in observations[1:]]
+    assert [action.tolist() for action in acts] == [[0.01] * 6, [0.03] * 6]
     assert (one.context.name, one.context.agents, one.context.seed) == ("network", "central", 7)
     assert one.context.observation == tuple(f"s{switch}-eth{port}/backlog" for switch in (1, 2) for port in (1, 2, 3))
     assert acting.state() == {"calls": 4}
@@ -134,25 +134,25 @@ def test_a_central_agent_is_told_once_a_step_what_its_action_led_to(learner: typ
 def test_each_of_many_agents_is_told_its_own(learner: type[Learner], settings: tuple[str, ...], rewards: list[Any]) -> None:
     """10 Mbit/s carry 12,500 bytes in a step: s1-eth3 sends half of that in each, s2-eth3 a fifth in the last."""
     acting, info = actors("learner", *settings)
-    done = follow(acting, info)
-    assert [each.context.name for each in learner.made] == ["s1-eth3", "s2-eth3"]
-    for each, own, queue in zip(learner.made, rewards, (0.1, 0.2), strict=True):
-        assert [what for what, _ in each.told] == ["act", "observe", "act", "observe"]
-        assert [told[0] for what, told in each.told if what == "observe"] == pytest.approx(own)
-        assert [told[1] for what, told in each.told if what == "observe"] == [pytest.approx([queue]), pytest.approx([2 * queue])]
-        assert [told for what, told in each.told if what == "act"] == [[0], pytest.approx([queue])]
-        context = each.context
+    acts = follow(acting, info)
+    assert [agent.context.name for agent in learner.made] == ["s1-eth3", "s2-eth3"]
+    for agent, own_rewards, queue in zip(learner.made, rewards, (0.1, 0.2), strict=True):
+        assert [call for call, _ in agent.told] == ["act", "observe", "act", "observe"]
+        assert [args[0] for call, args in agent.told if call == "observe"] == pytest.approx(own_rewards)
+        assert [args[1] for call, args in agent.told if call == "observe"] == [pytest.approx([queue]), pytest.approx([2 * queue])]
+        assert [args for call, args in agent.told if call == "act"] == [[0], pytest.approx([queue])]
+        context = agent.context
         assert context.observation == ("backlog",) and context.action.space.shape == (3,)
         assert context.scene.value_names == tuple(f"{context.name}/{name}" for name in ("kmin", "kmax", "pmax"))
-    assert len({each.context.seed for each in learner.made}) == 2
-    assert [action.tolist() for action in done] == [[0.01] * 6, [0.03] * 6]
+    assert len({agent.context.seed for agent in learner.made}) == 2
+    assert [action.tolist() for action in acts] == [[0.01] * 6, [0.03] * 6]
     assert acting.state() == {"s1-eth3.calls": 4, "s2-eth3.calls": 4}
 
 
 def test_seeds_of_agents_follow_from_the_run_s(learner: type[Learner]) -> None:
     for _ in range(2):
         actors("learner", *OWN)
-    seeds = [each.context.seed for each in learner.made]
+    seeds = [agent.context.seed for agent in learner.made]
     assert seeds[:2] == seeds[2:]
 
 
@@ -174,10 +174,10 @@ def test_each_agent_has_its_part_of_the_action(registries: None) -> None:
 
 
 def one_line(call: Callable[[], Any]) -> str:
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as excinfo:
         call()
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    assert "\n" not in str(excinfo.value)
+    return str(excinfo.value)
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ def test_a_wrong_action(registries: None, action: Any, words: str) -> None:
 
 
 def learned(result: Result) -> dict[str, list[Any]]:
-    with np.load(result.path / "learned.npz") as found:
-        return {name: found[name].tolist() for name in found.files}
+    with np.load(result.path / "learned.npz") as arrays:
+        return {name: arrays[name].tolist() for name in arrays.files}
 
 
 @pytest.mark.lab
@@ -240,14 +240,14 @@ def test_a_run_that_learns_repeats_bit_for_bit(tmp_path: Path, registries: None)
 
     first, again, other = bandit("a", 1), bandit("b", 1), bandit("c", 2)
     assert first.manifest["digest"] == again.manifest["digest"] != other.manifest["digest"]
-    files = [(each.path / "learned.npz").read_bytes() for each in (first, again, other)]
+    files = [(result.path / "learned.npz").read_bytes() for result in (first, again, other)]
     assert files[0] == files[1] != files[2]
     assert (first.path / "agent.parquet").read_bytes() == (again.path / "agent.parquet").read_bytes()
     ports = [f"s{switch}-eth{port}" for switch in (1, 2) for port in range(1, 10)]
-    found = learned(first)
-    assert list(found) == [f"{port}.{name}" for port in ports for name in ("value", "tries")]
-    assert {sum(found[f"{port}.tries"]) for port in ports} == {40}, "each port is told once a step, and at the end"
-    assert any(any(found[f"{port}.value"]) for port in ports)
+    arrays = learned(first)
+    assert list(arrays) == [f"{port}.{name}" for port in ports for name in ("value", "tries")]
+    assert {sum(arrays[f"{port}.tries"]) for port in ports} == {40}, "each port is told once a step, and at the end"
+    assert any(any(arrays[f"{port}.value"]) for port in ports)
     table = first.derived("agent").to_pydict()
     sizes = {kmin for port in ports for kmin in table[f"wanted_kmin_bytes_{port}"][1:]}
     assert len(sizes) == 6, "the thresholds of the bandit"
@@ -260,11 +260,11 @@ def test_a_run_that_learns_repeats_bit_for_bit(tmp_path: Path, registries: None)
 def test_a_controller_in_a_switch_port_holds_its_queue(target: float, tmp_path: Path, registries: None) -> None:
     """examples/pi.py begins at 200 kB. Half a run later the queue is what it wants, within 10 %, and Kmin is below it."""
     result = run(as_spec(EXAMPLES / "pi.toml", [f"controller.target={target}"]), tmp_path / "run", Quiet(), plot=False)
-    place = [port["name"] for port in result.ports].index("s1-eth9")
-    backlog = result.records("queues")["backlog_bytes"].reshape(-1, len(result.ports))[:, place]
+    column = [port["name"] for port in result.ports].index("s1-eth9")
+    backlog = result.records("queues")["backlog_bytes"].reshape(-1, len(result.ports))[:, column]
     assert backlog[len(backlog) // 2 :].mean() == pytest.approx(target * 500_000, rel=0.1)
-    wanted = result.derived("agent").to_pydict()["wanted_kmin_bytes_s1-eth9"]
-    assert wanted[0] == 200_000 and max(wanted[len(wanted) // 2 :]) < target * 500_000 * 1.2
+    kmin_bytes = result.derived("agent").to_pydict()["wanted_kmin_bytes_s1-eth9"]
+    assert kmin_bytes[0] == 200_000 and max(kmin_bytes[len(kmin_bytes) // 2 :]) < target * 500_000 * 1.2
 
 
 @pytest.mark.lab
@@ -272,11 +272,11 @@ def test_a_learner_is_told_of_every_step_of_a_run(tmp_path: Path, learner: type[
     """The rewards that it is told are those of agent.parquet, the last one too."""
     settings = ["agent.interval=5ms", "controller.policy=learner"]
     plain = {"name": "told", "topology": {"preset": "dumbbell-10m"}, "controller": {"name": "cubic"}}
-    made = as_spec(plain | {"workload": {"kind": "pairs"}, "time": {"duration": "20ms"}}, settings)
-    result = run(made, tmp_path / "out", Quiet(), plot=False)
+    spec = as_spec(plain | {"workload": {"kind": "pairs"}, "time": {"duration": "20ms"}}, settings)
+    result = run(spec, tmp_path / "out", Quiet(), plot=False)
     (one,) = learner.made
-    assert [what for what, _ in one.told] == ["act", "observe"] * 4
-    rewards = [told[0] for what, told in one.told if what == "observe"]
+    assert [call for call, _ in one.told] == ["act", "observe"] * 4
+    rewards = [args[0] for call, args in one.told if call == "observe"]
     assert rewards == result.derived("agent")["reward"].to_pylist()[1:]
     assert learned(result) == {"calls": 8}
 
@@ -294,19 +294,19 @@ def beside(actuators: str, **nic: Any) -> dict[str, Any]:
 @pytest.mark.lab
 @pytest.mark.parametrize("actuators", BESIDE)
 def test_a_run_of_dcqcn_under_agents_is_recorded_and_repeats(tmp_path: Path, actuators: str) -> None:
-    made = as_spec(beside(actuators), ["controller.policy=random", "agent.floor=200Mbit/s", "nic.trace=all"])
-    first, again = (run(made, tmp_path / name, Quiet(), plot=False) for name in ("a", "b"))
+    spec = as_spec(beside(actuators), ["controller.policy=random", "agent.floor=200Mbit/s", "nic.trace=all"])
+    first, again = (run(spec, tmp_path / name, Quiet(), plot=False) for name in ("a", "b"))
     assert first.manifest["digest"] == again.manifest["digest"]
     assert (first.path / "agent.parquet").read_bytes() == (again.path / "agent.parquet").read_bytes()
     assert pq.read_table(first.path / "decisions.parquet").num_rows > 0
     table = first.derived("agent").to_pydict()
     names = {name for name in table if name.startswith("wanted_")}
     kinds = {"rate": {"bps"}, "marking": {"kmin", "kmax", "pmax"}}
-    assert {name.split("_")[1] for name in names} == set().union(*(kinds[each] for each in actuators.split(",")))
+    assert {name.split("_")[1] for name in names} == set().union(*(kinds[actuator] for actuator in actuators.split(",")))
     assert table["step"] == list(range(21)) and all(len(set(table[name])) > 10 for name in names)
     for name in names:
-        wanted, enforced = np.array(table[name][1:]), np.array(table[name.replace("wanted", "enforced")][1:])
-        assert enforced == pytest.approx(wanted, abs=8), "the kernel counts whole bytes"
+        commanded, enforced = np.array(table[name][1:]), np.array(table[name.replace("wanted", "enforced")][1:])
+        assert enforced == pytest.approx(commanded, abs=8), "the kernel counts whole bytes"
 
 
 @pytest.mark.lab
@@ -329,10 +329,10 @@ def test_rates_limit_what_nics_send(tmp_path: Path) -> None:
     [*((each, {}) for each in BESIDE), ("rate,marking", {"queue_pairs": "hosts"}), ("marking", {"tcp": "cubic"})],
 )
 def test_an_episode_of_dcqcn_after_resets_is_that_of_a_fresh_lab(tmp_path: Path, actuators: str, nic: dict[str, Any]) -> None:
-    found, session, steps = episodes.compare(beside(actuators, **nic), tmp_path)
-    assert found is None
+    difference, session, steps = episodes.compare(beside(actuators, **nic), tmp_path)
+    assert difference is None
     assert session.boots == 2 and steps == 20
-    assert [each.actuator.name for each in session.scene.actuated] == actuators.split(",")
+    assert [rows.actuator.name for rows in session.scene.actuated] == actuators.split(",")
 
 
 # --- bad input, each one line through the command line
@@ -350,12 +350,12 @@ time.duration = "20ms"
 def said(tmp_path: Path, capsys: pytest.CaptureFixture[str], *settings: str) -> str:
     """Runs a spec with these settings, which must fail in one line, with nothing made."""
     (tmp_path / "bad.toml").write_text(SPEC)
-    arguments = [word for each in settings for word in ("--set", each)]
+    arguments = [word for setting in settings for word in ("--set", setting)]
     status = main(["run", str(tmp_path / "bad.toml"), *arguments, "--out", str(tmp_path / "out"), "--quiet", "--no-plot"])
-    told = capsys.readouterr().err.strip()
-    assert status != 0 and told.count("\n") == 0, told
+    stderr = capsys.readouterr().err.strip()
+    assert status != 0 and stderr.count("\n") == 0, stderr
     assert not (tmp_path / "out").exists()
-    return told
+    return stderr
 
 
 @pytest.mark.parametrize(
@@ -390,10 +390,10 @@ def test_bad_input_is_one_line(settings: tuple[str, ...], words: str, tmp_path: 
 
 
 def test_thresholds_that_cross_are_refused_before_they_are_sent() -> None:
-    made, _ = scene(STEP, "agent.actuators=s1-eth3:marking")
-    made.check(np.array([20_000.0, 20_000.0, 1e6]))
-    told = one_line(lambda: made.check(np.array([40_000.0, 20_000.0, 1e6])))
-    assert told == "step: s1-eth3: kmax 20000 is below kmin 40000; give at least that"
+    dumbbell, _ = scene(STEP, "agent.actuators=s1-eth3:marking")
+    dumbbell.check(np.array([20_000.0, 20_000.0, 1e6]))
+    message = one_line(lambda: dumbbell.check(np.array([40_000.0, 20_000.0, 1e6])))
+    assert message == "step: s1-eth3: kmax 20000 is below kmin 40000; give at least that"
 
 
 @pytest.mark.lab
@@ -413,13 +413,13 @@ def test_a_policy_that_asks_for_kmax_below_kmin_gets_the_nearest(tmp_path: Path,
     (tmp_path / "crossed.toml").write_text(SPEC)
     settings = ["agent.actuators=marking", "controller.policy=crossed", "agent.action=linear"]
     table = run(as_spec(tmp_path / "crossed.toml", settings), tmp_path / "out", Quiet(), plot=False).derived("agent").to_pydict()
-    for what in ("wanted", "enforced"):
-        low, high = (np.array(table[f"{what}_{name}_bytes_s1-eth3"][1:]) for name in ("kmin", "kmax"))
+    for prefix in ("wanted", "enforced"):
+        low, high = (np.array(table[f"{prefix}_{name}_bytes_s1-eth3"][1:]) for name in ("kmin", "kmax"))
         assert (high >= low).all() and low == pytest.approx(40_000, abs=1) and high == pytest.approx(40_000, abs=1)
 
 
 def test_kmin_above_kmax_in_a_spec_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = ("topology.marking=red-instant", "topology.kmin=100kB", "topology.kmax=20kB", "topology.pmax=10%")
-    told = said(tmp_path, capsys, "agent.actuators=marking", *settings)
+    stderr = said(tmp_path, capsys, "agent.actuators=marking", *settings)
     words = "topology.kmin: 100000 bytes are not below topology.kmax, 20000; lower it, raise kmax, or give marking = step"
-    assert told.endswith(words)
+    assert stderr.endswith(words)

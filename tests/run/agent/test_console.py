@@ -15,22 +15,22 @@ from tests.run.agent.made import MS, STEP, cells, experiment, scene
 POLICY = 'controller.policy="external"'
 
 
-def matrix_of(made):
+def matrix_of(network):
     """A state matrix as agentd makes it of an experiment's actuators: everything is as at the start."""
-    rows = np.zeros(len(made.actuated), COMMAND_ROW)
-    for row, each in zip(rows, made.actuated, strict=True):
-        row["row"], row["actuator"], row["n_values"] = each.row, each.actuator.name.encode(), len(each.bounds)
-        row["wanted"][: len(each.bounds)] = row["in_force"][: len(each.bounds)] = [bounds.start for bounds in each.bounds]
+    rows = np.zeros(len(network.actuated), COMMAND_ROW)
+    for row, slot in zip(rows, network.actuated, strict=True):
+        row["row"], row["actuator"], row["n_values"] = slot.row, slot.actuator.name.encode(), len(slot.bounds)
+        row["wanted"][: len(slot.bounds)] = row["in_force"][: len(slot.bounds)] = [bounds.start for bounds in slot.bounds]
     commands = Commands(np.zeros(1, COMMANDS), rows)
-    flows = np.zeros(len(made.schedule.flows), FLOW)
+    flows = np.zeros(len(network.schedule.flows), FLOW)
     return SimpleNamespace(t0_ns=5 * MS, t_ns=5 * MS, cells=cells(), flows=flows, commands=commands)
 
 
 def test_the_time_of_a_frame_is_that_of_its_sweep():
     """On a real clock a sweep may be late: its actual time counts, not the time at which it was due."""
-    found, info = scene()
+    dumbbell, info = scene()
     matrix = matrix_of(experiment(POLICY))
-    console = Console(found, info, AgentSpec())
+    console = Console(dumbbell, info, AgentSpec())
     console._take(matrix)
     times = []
     for step, t_ms in enumerate((0, 10, 23, 30)):
@@ -45,9 +45,9 @@ BOTH = 'agent.actuators="s1-eth3:marking,rate,s1-eth1:marking"'
 
 def console_of(*overrides, hosts="all"):
     """Returns the console of a scene, and its matrix."""
-    found, info = scene(STEP, POLICY, *overrides, hosts=hosts)
+    dumbbell, info = scene(STEP, POLICY, *overrides, hosts=hosts)
     matrix = matrix_of(experiment(STEP, POLICY, *overrides))
-    console = Console(found, info, AgentSpec())
+    console = Console(dumbbell, info, AgentSpec())
     console._take(matrix)
     return console, matrix
 
@@ -102,13 +102,13 @@ def test_values_in_the_wrong_order_are_not_sent():
 )
 def test_commands_are_in_force_from_their_latency_on(latency_ms, expected):
     """Steps take 10 ms; the commands are 1, 2, 3 and 4 on lines of 9."""
-    found, _ = scene()
-    made = SimpleNamespace(line_bps=np.full(2, 9.0), step_ns=found.step_ns)
-    force = InForce(made, AgentSpec(latency_ns=int(latency_ms * MS)))
+    dumbbell, _ = scene()
+    two_lines = SimpleNamespace(line_bps=np.full(2, 9.0), step_ns=dumbbell.step_ns)
+    force = InForce(two_lines, AgentSpec(latency_ns=int(latency_ms * MS)))
     for _ in range(2):
         force.clear()
-        seen = [force.over(np.full(2, float(rate)), np.zeros(2))[0] for rate in (1, 2, 3, 4)]
-        assert seen == pytest.approx(expected)
+        rates = [force.over(np.full(2, float(rate)), np.zeros(2))[0] for rate in (1, 2, 3, 4)]
+        assert rates == pytest.approx(expected)
 
 
 def test_by_control_packets_it_is_what_the_hosts_say():

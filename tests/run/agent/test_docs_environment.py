@@ -52,8 +52,8 @@ def test_features_and_rewards():
     """The page names each; `dcgym list` has ranges and formulas."""
     for heading, registered in (("Observations", observation.features()), ("Rewards", reward.rewards())):
         section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-        own = [each.name for each in registered if each.name not in OF_METHODS]
-        assert not [name for name in own if f"`{name}`" not in section], heading
+        core_names = [entry.name for entry in registered if entry.name not in OF_METHODS]
+        assert not [name for name in core_names if f"`{name}`" not in section], heading
     presets = [names(name)[0] for name, _ in rows("Observations", "preset")]
     assert presets == ["default", "thesis", "full", "marking"] and set(presets) == set(observation.PRESETS)
 
@@ -61,17 +61,17 @@ def test_features_and_rewards():
 def test_actuators():
     """The table says of each actuator what it sets, with its unit, and where."""
     listed = {names(name)[0]: (ports, values) for name, ports, values, *_ in rows("Actuators", "actuator")}
-    made = {name: actuators.find(name) for name in actuators.names()}
-    assert set(listed) == set(made)
+    actuator_by_name = {name: actuators.find(name) for name in actuators.names()}
+    assert set(listed) == set(actuator_by_name)
     for name, (ports, values) in listed.items():
-        quantities = made[name].quantities
-        assert made[name].ports in ports
-        assert quantities[0].name == name or names(values) == [each.name for each in quantities]
+        quantities = actuator_by_name[name].quantities
+        assert actuator_by_name[name].ports in ports
+        assert quantities[0].name == name or names(values) == [quantity.name for quantity in quantities]
 
 
 def test_actions():
     listed = {names(name)[0]: box for name, box, _, _ in rows("Actions", "action")}
-    assert listed == {each.name: f"{number(-each.bound)}..{number(each.bound)}" for each in action.heads()}
+    assert listed == {head.name: f"{number(-head.bound)}..{number(head.bound)}" for head in action.heads()}
 
 
 def test_policies():
@@ -79,22 +79,22 @@ def test_policies():
 
 
 def test_info():
-    found, info = scene('workload.size="1448B"')
+    dumbbell, info = scene('workload.size="1448B"')
     one = {"status": DONE, "start_ns": 0, "end_ns": 10**7, "received_bytes": 1448}
     first = frame(info, flows=flows({"status": 1, "srtt_us": 4000}, {"status": 1}))
     last = frame(info, flows_before=first.flows, flows=flows(one, one), cells=cells(marks={"s1-eth3": 1}))
-    totals = EpisodeTotals(found)
-    for each in (first, last):
-        totals.add(each, 0)
-    told = PAGE.split("\n## What info holds\n")[1].split("\n## ")[0]
-    assert not [name for name in (*metrics(first, found), *totals.result()) if f"`{name}`" not in told]
-    alone = {lead: set(names(line)) for line in told.splitlines() if (lead := line[2:9]) in ("In a st", "In tota")}
-    assert alone["In a st"] == set(metrics(first, found)) - set(totals.result())
-    assert alone["In tota"] - {"jain"} == set(totals.result()) - set(metrics(first, found))
+    totals = EpisodeTotals(dumbbell)
+    for step_frame in (first, last):
+        totals.add(step_frame, 0)
+    section = PAGE.split("\n## What info holds\n")[1].split("\n## ")[0]
+    assert not [name for name in (*metrics(first, dumbbell), *totals.result()) if f"`{name}`" not in section]
+    alone = {lead: set(names(line)) for line in section.splitlines() if (lead := line[2:9]) in ("In a st", "In tota")}
+    assert alone["In a st"] == set(metrics(first, dumbbell)) - set(totals.result())
+    assert alone["In tota"] - {"jain"} == set(totals.result()) - set(metrics(first, dumbbell))
 
 
 def test_ids():
-    listed = [each for name, _ in rows("Make one", "id") for each in names(name)]
+    listed = [id_name for name, _ in rows("Make one", "id") for id_name in names(name)]
     assert sorted(listed) == sorted([registration.ANY, *registration.SPECS])
 
 
@@ -113,15 +113,15 @@ def test_what_the_pages_show_works_in_a_fresh_process(tmp_path, page):
     for name in ("mine.toml", "examples/gym.toml"):
         shutil.copy(EXAMPLES / "gym.toml", tmp_path / name)
     shutil.copy(EXAMPLES / "calm.py", tmp_path)
-    told = "\nassert observation in env.observation_space and info['utilization'] > 0, info\n"
-    argv = [sys.executable, "-c", "import gymnasium\n" + code + told]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assertion = "\nassert observation in env.observation_space and info['utilization'] > 0, info\n"
+    argv = [sys.executable, "-c", "import gymnasium\n" + code + assertion]
+    child = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
+    assert child.returncode == 0, child.stderr
 
 
 def test_the_example_of_a_feature_and_a_reward(registries):
     agent = spec.load(EXAMPLES / "calm.toml").agent
-    found, info = scene()
+    dumbbell, info = scene()
     now = frame(info, cells=cells(backlog_bytes={"s1-eth3": 100_000}))
-    assert Observer(found, agent.observe).observe(now)[-6:].tolist() == [0, 0, 1, 0, 0, 0]
-    assert reward.WeightedReward.of(agent.reward)(now, found, found.share(now.wanted_bps)) == pytest.approx(-5 * 0.25 / 10)
+    assert Observer(dumbbell, agent.observe).observe(now)[-6:].tolist() == [0, 0, 1, 0, 0, 0]
+    assert reward.WeightedReward.of(agent.reward)(now, dumbbell, dumbbell.share(now.wanted_bps)) == pytest.approx(-5 * 0.25 / 10)

@@ -46,7 +46,7 @@ def test_copies_are_plain_and_changes_stay(later):
 
 
 def test_it_is_worked_out_once_and_not_before():
-    asked = []
-    later = LazyInfo({"a": None}, lambda: asked.append(1) or {"a": 1})
-    assert not asked
-    assert later["a"] == later["a"] == 1 and asked == [1]
+    calls = []
+    later = LazyInfo({"a": None}, lambda: calls.append(1) or {"a": 1})
+    assert not calls
+    assert later["a"] == later["a"] == 1 and calls == [1]

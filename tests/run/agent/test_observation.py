@@ -21,9 +21,9 @@ CABLES = {"s1-eth1": "h1-eth0", "s1-eth2": "h2-eth0", "s1-eth3": "s2-eth3", "s2-
 
 def seen(feature, of, **changes):
     """Returns one feature's value at one port or host; its values at all others must be `rest` (default 0)."""
-    found, info = scene()
+    dumbbell, info = scene()
     rest = changes.pop("rest", 0)
-    observer = Observer(found, feature)
+    observer = Observer(dumbbell, feature)
     values = dict(zip(observer.names, observer.observe(frame(info, **changes)).tolist(), strict=True))
     value = values.pop(f"{of}/{feature}")
     assert set(values.values()) == {rest}
@@ -63,10 +63,10 @@ def test_what_a_port_receives_is_what_its_peer_sends():
 
 
 def test_rates_are_of_the_fastest_line():
-    found, info = scene('topology.bottleneck_rate="5Mbit/s"')
+    view, info = scene('topology.bottleneck_rate="5Mbit/s"')
     now = frame(info, cells=cells(tx_bytes={"s1-eth3": 6250, "h1-eth0": 6250}))
     values = {
-        name: Observer(found, name).unflatten(Observer(found, name).observe(now))[name] for name in ("tx_rate", "utilization")
+        name: Observer(view, name).unflatten(Observer(view, name).observe(now))[name] for name in ("tx_rate", "utilization")
     }
     assert [values["tx_rate"][ROWS[port]] for port in ("s1-eth3", "h1-eth0")] == [0.5, 0.5]
     assert [values["utilization"][ROWS[port]] for port in ("s1-eth3", "h1-eth0")] == [1, 0.5]
@@ -95,42 +95,42 @@ ONE = {"srtt_us": 7704, "min_rtt_us": 3852, "cwnd_packets": 10, "status": RUNNIN
     ],
 )
 def test_features_of_hosts(feature, was, now, value):
-    found = seen(feature, "h2", flows_before=flows({}, was), flows=flows({}, now))
-    assert found == pytest.approx(value)
+    feature_value = seen(feature, "h2", flows_before=flows({}, was), flows=flows({}, now))
+    assert feature_value == pytest.approx(value)
 
 
 def test_round_trips_are_means_over_flows_that_have_one():
-    found, info = scene('workload.kind="all_to_all"')
+    dumbbell, info = scene('workload.kind="all_to_all"')
     rows = [ONE if (src, status) == (0, 0) else {} for src, status in zip(info.src, range(len(info)), strict=True)]
-    of_h1 = [place for place, src in enumerate(info.src) if src == 0]
-    for place, srtt_us in zip(of_h1, (0, 2, 4), strict=True):
-        base_us = info.base_rtt_ns[place] / 1000
-        rows[place] = {"srtt_us": int(base_us * srtt_us), "status": RUNNING}
-    observer = Observer(found, "srtt")
+    of_h1 = [index for index, src in enumerate(info.src) if src == 0]
+    for index, srtt_us in zip(of_h1, (0, 2, 4), strict=True):
+        base_us = info.base_rtt_ns[index] / 1000
+        rows[index] = {"srtt_us": int(base_us * srtt_us), "status": RUNNING}
+    observer = Observer(dumbbell, "srtt")
     values = observer.observe(frame(info, flows=flows(*rows)))
     assert values == pytest.approx([2, 0, 0, 0], abs=1e-3), "(2 - 1 + 4 - 1) / 2; a flow without a sample does not count"
 
 
 def test_the_enforced_rate_is_of_the_line():
-    found, info = scene(hosts="senders")
-    values = Observer(found, "enforced").observe(frame(info, enforced_bps=np.array([1e7, 2.5e6])))
+    dumbbell, info = scene(hosts="senders")
+    values = Observer(dumbbell, "enforced").observe(frame(info, enforced_bps=np.array([1e7, 2.5e6])))
     assert values.tolist() == [1, 0.25]
 
 
 def test_presets():
-    found, _ = scene()
+    view, _ = scene()
     switch = [name for name in ROWS if name.startswith("s")]
-    assert Observer(found, "thesis").names == tuple(f"{port}/{name}" for name in ("backlog", "backlog_change") for port in switch)
-    names = Observer(found).names
+    assert Observer(view, "thesis").names == tuple(f"{port}/{name}" for name in ("backlog", "backlog_change") for port in switch)
+    names = Observer(view).names
     assert len(names) == 4 * 10 + 4
     assert names[:2] + names[-1:] == ("s1-eth1/backlog", "s1-eth2/backlog", "h4/enforced")
-    assert {name.partition("/")[2] for name in Observer(found, "full").names} == {
-        each.name for each in observation.features() if each.name not in ("capacity", "paused")
+    assert {name.partition("/")[2] for name in Observer(view, "full").names} == {
+        feature.name for feature in observation.features() if feature.name not in ("capacity", "paused")
     }
 
 
 @pytest.mark.parametrize(
-    ("asked", "names"),
+    ("observe", "names"),
     [
         ("switch:marks", [f"{port}/marks" for port in ROWS if port[0] == "s"]),
         ("host:backlog", [f"h{i}-eth0/backlog" for i in (1, 2, 3, 4)]),
@@ -145,13 +145,13 @@ def test_presets():
         ),
     ],
 )
-def test_what_may_be_asked_for(asked, names):
-    found, _ = scene()
-    assert list(Observer(found, asked).names) == names
+def test_what_may_be_asked_for(observe, names):
+    dumbbell, _ = scene()
+    assert list(Observer(dumbbell, observe).names) == names
 
 
 @pytest.mark.parametrize(
-    ("asked", "line"),
+    ("observe", "line"),
     [
         ("backlogg", "feature 'backlogg' is unknown; did you mean backlog?"),
         ("queue", "feature 'queue' is unknown; one of: thesis, default, full, marking, backlog, backlog_change"),
@@ -163,18 +163,18 @@ def test_what_may_be_asked_for(asked, names):
         ("switch:thesis", "feature 'thesis' is unknown"),
     ],
 )
-def test_a_wrong_wish_is_one_line(asked, line):
-    found, _ = scene()
-    with pytest.raises(AgentError) as caught:
-        Observer(found, asked)
-    assert line in str(caught.value) and "\n" not in str(caught.value)
+def test_a_wrong_wish_is_one_line(observe, line):
+    dumbbell, _ = scene()
+    with pytest.raises(AgentError) as excinfo:
+        Observer(dumbbell, observe)
+    assert line in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 # --- classes of ports
 
 
 @pytest.mark.parametrize(
-    ("asked", "names"),
+    ("observe", "names"),
     [
         ("class:backlog", [f"{port}:{kind}/backlog" for port in ROWS for kind in ("tcp", "rdma")]),
         ("s1-*:rdma:marks", [f"s1-eth{port}:rdma/marks" for port in (1, 2, 3)]),
@@ -183,13 +183,13 @@ def test_a_wrong_wish_is_one_line(asked, line):
         ("kmin,s2-*:kmax,class:pmax", ["s1-eth3:rdma/kmin", "s2-eth1/kmin", "s2-eth1/kmax", "s1-eth3:rdma/pmax"]),
     ],
 )
-def test_what_may_be_asked_for_of_classes(asked, names):
-    found, _ = scene(STEP, CLASSES, 'agent.actuators="s1-eth3:rdma:marking,s2-eth1:marking"')
-    assert list(Observer(found, asked).names) == names
+def test_what_may_be_asked_for_of_classes(observe, names):
+    dumbbell, _ = scene(STEP, CLASSES, 'agent.actuators="s1-eth3:rdma:marking,s2-eth1:marking"')
+    assert list(Observer(dumbbell, observe).names) == names
 
 
 @pytest.mark.parametrize(
-    ("asked", "line"),
+    ("observe", "line"),
     [
         ("s1-*:storage:backlog", "'s1-*:storage:backlog': no class of s1-eth1:tcp .. h4-eth0:rdma is called so"),
         ("class:rx_rate", "'class:rx_rate': classes of ports have no rx_rate; give one of backlog, backlog_change, mean_backlog"),
@@ -199,45 +199,45 @@ def test_what_may_be_asked_for_of_classes(asked, names):
         ("class:marks,s1-eth1:tcp:marks", "has s1-eth1:tcp/marks twice; take one out"),
     ],
 )
-def test_a_wrong_wish_of_classes_is_one_line(asked, line):
-    found, _ = scene(STEP, CLASSES)
-    with pytest.raises(AgentError) as caught:
-        Observer(found, asked)
-    assert line in str(caught.value) and "\n" not in str(caught.value)
+def test_a_wrong_wish_of_classes_is_one_line(observe, line):
+    dumbbell, _ = scene(STEP, CLASSES)
+    with pytest.raises(AgentError) as excinfo:
+        Observer(dumbbell, observe)
+    assert line in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_a_network_without_classes_has_none_to_observe():
-    found, _ = scene()
-    for asked in ("class:backlog", "s1-*:rdma:backlog"):
+    dumbbell, _ = scene()
+    for observe in ("class:backlog", "s1-*:rdma:backlog"):
         with pytest.raises(
             AgentError, match=r"the ports of this network have no classes; give topology\.classes, or leave it out"
         ):
-            Observer(found, asked)
+            Observer(dumbbell, observe)
 
 
 def test_classes_are_seen_by_their_own_limits():
-    found, info = scene(STEP, CLASSES, 'agent.actuators="class:marking"')
-    before = class_cells(found, tx_bytes={"s1-eth3:rdma": 500}, paused_ns={"h1-eth0:rdma": MS})
+    dumbbell, info = scene(STEP, CLASSES, 'agent.actuators="class:marking"')
+    before = class_cells(dumbbell, tx_bytes={"s1-eth3:rdma": 500}, paused_ns={"h1-eth0:rdma": MS})
     now = class_cells(
-        found,
+        dumbbell,
         backlog_bytes={"s1-eth3:rdma": 50_000, "s1-eth3:tcp": 100_000},
         longest_bytes={"s1-eth3:rdma": 75_000},
         tx_bytes={"s1-eth3:rdma": 500 + 6250},
         marks={"s1-eth3:rdma": 2},
         paused_ns={"h1-eth0:rdma": 6 * MS},
     )
-    wanted = found.start
-    seen = frame(
+    start = dumbbell.start
+    moment = frame(
         info,
         cells=cells(backlog_bytes={"s1-eth3": 150_000}),
         class_cells=now,
         class_before=before,
-        wanted=wanted,
-        enforced=wanted,
+        wanted=start,
+        enforced=start,
     )
 
-    def look(asked):
-        return Observer(found, asked).observe(seen).tolist()
+    def look(observe):
+        return Observer(dumbbell, observe).observe(moment).tolist()
 
     assert look("s1-eth3:*:backlog") == pytest.approx([100_000 / 400_000, 0.5]) and look("s1-eth3:backlog") == [0.375]
     assert look("s1-eth3:rdma:longest_backlog") == [0.75]
@@ -246,23 +246,23 @@ def test_classes_are_seen_by_their_own_limits():
     assert look("s1-eth3:*:marks") == pytest.approx([0, 2 * 1514 / carried]) and look("s1-eth3:marks") == [0]
     assert look("h1-eth0:*:paused") == [0, 0.5]
     assert look("s1-eth3:*:kmin") == pytest.approx([3028 / 400_000, 0.2])
-    assert look("all:backlog") == Observer(scene(STEP)[0], "all:backlog").observe(seen).tolist(), "ports as without classes"
+    assert look("all:backlog") == Observer(scene(STEP)[0], "all:backlog").observe(moment).tolist(), "ports as without classes"
 
 
 def test_rewards_and_metrics_leave_classes_out():
     with_classes, info = scene(STEP, CLASSES)
     without, _ = scene(STEP)
-    seen = random_frame(with_classes, info, np.random.default_rng(3))
-    ports = replace(seen, class_cells=NO_CELLS, class_before=NO_CELLS)
-    assert metrics(seen, with_classes) == metrics(ports, without)
-    for each in rewards():
-        share = without.share(seen.in_force_bps)
-        assert each.value(seen, with_classes, share) == each.value(ports, without, share), each.name
+    moment = random_frame(with_classes, info, np.random.default_rng(3))
+    ports = replace(moment, class_cells=NO_CELLS, class_before=NO_CELLS)
+    assert metrics(moment, with_classes) == metrics(ports, without)
+    for term in rewards():
+        share = without.share(moment.in_force_bps)
+        assert term.value(moment, with_classes, share) == term.value(ports, without, share), term.name
 
 
 def test_history_stacks_the_oldest_first():
-    found, info = scene()
-    observer = Observer(found, "s1-eth3:backlog", 3)
+    dumbbell, info = scene()
+    observer = Observer(dumbbell, "s1-eth3:backlog", 3)
     assert observer.names == ("s1-eth3/backlog@-2", "s1-eth3/backlog@-1", "s1-eth3/backlog")
 
     def look(step, backlog):
@@ -274,30 +274,30 @@ def test_history_stacks_the_oldest_first():
     assert look(3, 0) == [0.5, 1, 0]
     assert look(0, 200_000) == [0.5, 0.5, 0.5], "a new episode"
     with pytest.raises(AgentError, match="0 frames are none"):
-        Observer(found, history=0)
+        Observer(dumbbell, history=0)
 
 
 def test_an_observation_is_a_copy():
-    found, info = scene()
+    dumbbell, info = scene()
     for history in (1, 2):
-        observer = Observer(found, "backlog", history)
+        observer = Observer(dumbbell, "backlog", history)
         first = observer.observe(frame(info))
-        kept = first.copy()
+        first_copy = first.copy()
         observer.observe(frame(info, cells=cells(backlog_bytes={"s1-eth3": 400_000})))
-        assert (first == kept).all()
+        assert (first == first_copy).all()
 
 
 def test_unflatten_gives_back_items_by_name():
-    found, info = scene()
+    dumbbell, info = scene()
     now = frame(info, cells=cells(backlog_bytes={"s1-eth3": 100_000, "h2-eth0": 200_000}))
-    one = Observer(found, "switch:backlog,host:backlog,enforced")
+    one = Observer(dumbbell, "switch:backlog,host:backlog,enforced")
     parts = one.unflatten(one.observe(now))
     assert {key: value.tolist() for key, value in parts.items()} == {
         "switch:backlog": [0, 0, 0.25, 0, 0, 0],
         "host:backlog": [0, 0.5, 0, 0],
         "enforced": [1, 1, 1, 1],
     }
-    two = Observer(found, "thesis", 2)
+    two = Observer(dumbbell, "thesis", 2)
     assert {key: value.shape for key, value in two.unflatten(two.observe(now)).items()} == {
         "switch:backlog": (2, 6),
         "switch:backlog_change": (2, 6),
@@ -312,9 +312,9 @@ def test_a_feature_of_the_user_s_is_one_function_and_one_line(tmp_path, registri
         'register("sojourn", "port", 0, 1, "seconds that the queue takes to drain", sojourn)\n'
     )
     usercode.load(tmp_path / "mine.py")
-    found, info = scene()
+    dumbbell, info = scene()
     now = frame(info, cells=cells(backlog_bytes={"s1-eth3": 125_000}))
-    assert Observer(found, "s1-*:sojourn").observe(now) == pytest.approx([0, 0, 0.1])
+    assert Observer(dumbbell, "s1-*:sojourn").observe(now) == pytest.approx([0, 0, 0.1])
 
 
 @pytest.mark.parametrize(
@@ -328,28 +328,28 @@ def test_a_feature_of_the_user_s_is_one_function_and_one_line(tmp_path, registri
     ],
 )
 def test_a_wrong_registration_is_one_line(arguments, line):
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as excinfo:
         register(*arguments, "nothing", lambda frame, scene: np.zeros(1))
-    assert line in str(caught.value)
+    assert line in str(excinfo.value)
 
 
 def test_a_feature_that_is_broken_is_named(registries):
     register("short", "port", 0, 1, "too few", lambda frame, scene: np.zeros(3))
     register("void", "host", 0, 1, "nothing", lambda frame, scene: np.array([0, np.nan, 0, 0]))
-    found, info = scene()
+    dumbbell, info = scene()
     with pytest.raises(
         AgentError, match=r"'short' gives an array of shape \(3,\) instead of numbers of shape \(10,\), one value a port"
     ):
-        Observer(found, "short").observe(frame(info))
+        Observer(dumbbell, "short").observe(frame(info))
     with pytest.raises(AgentError, match="h2/void is not a number"):
-        Observer(found, "void").observe(frame(info))
+        Observer(dumbbell, "void").observe(frame(info))
 
 
 def test_capacity_follows_events():
     at = ['at = "20ms", link = ["s1", "s2"], rate = "5Mbit/s"', 'at = "30ms", link = ["s1", "s2"], state = "down"']
-    found, info = scene("time.duration=1s", f"events=[{', '.join(f'{{ {each} }}' for each in at)}]")
-    observer = Observer(found, "s1-*:capacity")
-    seen = [observer.observe(frame(info, t_ns=t_ms * MS)).tolist() for t_ms in (10, 20, 30)]
-    assert seen == [[1, 1, 1], [1, 1, 0.5], [1, 1, 0]]
+    dumbbell, info = scene("time.duration=1s", f"events=[{', '.join(f'{{ {event} }}' for event in at)}]")
+    observer = Observer(dumbbell, "s1-*:capacity")
+    capacities = [observer.observe(frame(info, t_ns=t_ms * MS)).tolist() for t_ms in (10, 20, 30)]
+    assert capacities == [[1, 1, 1], [1, 1, 0.5], [1, 1, 0]]
     plain, info = scene()
     assert Observer(plain, "capacity").observe(frame(info)).tolist() == [1] * len(ROWS)

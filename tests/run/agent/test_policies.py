@@ -26,58 +26,58 @@ from tests.run.agent.made import DONE, MS, RUNNING, cells, experiment, flows, fr
 GATED = ['workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"']
 
 
-def setting(found, observe="default", head="linear", **changes):
-    return PolicyContext(found, Observer(found, observe), Action(found, head), **changes)
+def setting(network, observe="default", head="linear", **changes):
+    return PolicyContext(network, Observer(network, observe), Action(network, head), **changes)
 
 
-def rates(policy, found, now):
-    return Action(found, "linear").to_values(policy.act(Observer(found).observe(now), now)).tolist()
+def rates(policy, network, now):
+    return Action(network, "linear").to_values(policy.act(Observer(network).observe(now), now)).tolist()
 
 
 def test_max_never_limits():
-    found, info = scene()
+    dumbbell, info = scene()
     for head, least in (("linear", 1e7), ("log", 1e7), ("thesis", 0.9999e7), ("rates", 0.88e7)):
-        made = setting(found, head=head)
-        action = policy_of("max", made).act(made.observer.observe(frame(info)), frame(info))
-        assert (made.action.to_values(action) >= least).all()
+        context = setting(dumbbell, head=head)
+        action = policy_of("max", context).act(context.observer.observe(frame(info)), frame(info))
+        assert (context.action.to_values(action) >= least).all()
 
 
 def test_random_follows_its_seed():
-    found, info = scene()
+    dumbbell, info = scene()
     now = frame(info)
-    drawn = [[policy_of("random", setting(found, seed=seed)).act(None, now).tolist() for _ in range(3)] for seed in (1, 1, 2)]
+    drawn = [[policy_of("random", setting(dumbbell, seed=seed)).act(None, now).tolist() for _ in range(3)] for seed in (1, 1, 2)]
     assert drawn[0] == drawn[1] != drawn[2]
-    one = policy_of("random", setting(found, seed=1))
+    one = policy_of("random", setting(dumbbell, seed=1))
     assert one.act(None, now).tolist() != one.act(None, now).tolist()
 
 
 def test_the_oracle_gives_each_host_its_fair_share():
     """h1 and h2 share one link; hosts that do not send are not limited."""
-    found, info = scene()
-    policy = policy_of("fair-share", setting(found))
+    dumbbell, info = scene()
+    policy = policy_of("fair-share", setting(dumbbell))
     line, half = 1e7, FAIR_SHARE * 5e6
     both = frame(info, flows=flows({"status": RUNNING}, {"status": RUNNING}))
-    assert rates(policy, found, both) == pytest.approx([half, half, line, line])
+    assert rates(policy, dumbbell, both) == pytest.approx([half, half, line, line])
     one = frame(info, flows=flows({"status": DONE}, {"status": RUNNING}))
-    assert rates(policy, found, one) == pytest.approx([line, FAIR_SHARE * line, line, line])
-    assert rates(policy, found, frame(info)) == [line] * 4
+    assert rates(policy, dumbbell, one) == pytest.approx([line, FAIR_SHARE * line, line, line])
+    assert rates(policy, dumbbell, frame(info)) == [line] * 4
 
 
 def test_the_oracle_of_disjoint_flows_stops_all_others():
     """h1 and h2 share one link, so one of them has it, and the other the least rate; hosts that do not send are not limited."""
-    found, info = scene()
-    policy = policy_of(DISJOINT.values["controller.policy"], setting(found))
+    dumbbell, info = scene()
+    policy = policy_of(DISJOINT.values["controller.policy"], setting(dumbbell))
     line, least = 1e7, 1e4  # agent.floor
     both = frame(info, flows=flows({"status": RUNNING}, {"status": RUNNING}))
-    assert rates(policy, found, both) == pytest.approx([FAIR_SHARE * line, least, line, line])
+    assert rates(policy, dumbbell, both) == pytest.approx([FAIR_SHARE * line, least, line, line])
     one = frame(info, flows=flows({"status": DONE}, {"status": RUNNING}))
-    assert rates(policy, found, one) == pytest.approx([line, FAIR_SHARE * line, line, line])
+    assert rates(policy, dumbbell, one) == pytest.approx([line, FAIR_SHARE * line, line, line])
 
 
 def test_one_step_in_128_is_cut():
-    found, info = scene()
-    policy = StepCuts(setting(found))
-    commanded = [rates(policy, found, frame(info, step=step)) for step in range(256)]
+    dumbbell, info = scene()
+    policy = StepCuts(setting(dumbbell))
+    commanded = [rates(policy, dumbbell, frame(info, step=step)) for step in range(256)]
     assert [step for step, values in enumerate(commanded) if values != [1e7] * 4] == [127, 255]
     assert commanded[127] == [1e4] * 4, "agent.floor"
 
@@ -86,50 +86,50 @@ def test_no_larger_set_of_paths_is_disjoint():
     random_paths = random.Random(1)
     for _ in range(50):
         paths = [frozenset(random_paths.sample(range(12), random_paths.randint(1, 4))) for _ in range(9)]
-        sets = [each for size in range(10) for each in itertools.combinations(range(9), size)]
-        disjoint = [each for each in sets if not any(paths[a] & paths[b] for a, b in itertools.combinations(each, 2))]
-        found = most_disjoint(paths)
-        assert tuple(found) in disjoint and len(found) == max(map(len, disjoint))
+        sets = [subset for size in range(10) for subset in itertools.combinations(range(9), size)]
+        disjoint = [subset for subset in sets if not any(paths[a] & paths[b] for a, b in itertools.combinations(subset, 2))]
+        largest = most_disjoint(paths)
+        assert tuple(largest) in disjoint and len(largest) == max(map(len, disjoint))
 
 
 def test_the_oracle_adds_up_the_flows_of_a_host():
     """All to all: each host has two flows over the middle link, which carries four each way, so 2.5 Mbit/s each. The third flow,
     to the neighbour, gets the rest of the host's line: 5 Mbit/s."""
-    found, info = scene('workload.kind="all_to_all"')
+    dumbbell, info = scene('workload.kind="all_to_all"')
     now = frame(info, flows=flows(*[{"status": RUNNING}] * len(info)))
-    assert rates(policy_of("fair-share", setting(found)), found, now) == pytest.approx([FAIR_SHARE * 1e7] * 4)
+    assert rates(policy_of("fair-share", setting(dumbbell)), dumbbell, now) == pytest.approx([FAIR_SHARE * 1e7] * 4)
 
 
 def test_the_oracle_that_looks_ahead_sees_a_start():
-    found, info = scene('workload.start="30ms"')
-    plain, ahead = (policy_of(name, setting(found)) for name in ("fair-share", "fair-share-ahead"))
+    dumbbell, info = scene('workload.start="30ms"')
+    plain, ahead = (policy_of(name, setting(dumbbell)) for name in ("fair-share", "fair-share-ahead"))
     for t_ms, knows in ((10, False), (20, True)):
         now = frame(info, t_ns=t_ms * MS)
-        assert rates(plain, found, now) == [1e7] * 4
-        assert (rates(ahead, found, now)[:2] == pytest.approx([FAIR_SHARE * 5e6] * 2)) is knows
+        assert rates(plain, dumbbell, now) == [1e7] * 4
+        assert (rates(ahead, dumbbell, now)[:2] == pytest.approx([FAIR_SHARE * 5e6] * 2)) is knows
 
 
 def test_the_oracle_that_looks_ahead_sees_a_gate_open():
     """While requests are under way, their answers count. Before they begin, nothing counts."""
-    found, info = scene(*GATED)
-    ahead = policy_of("fair-share-ahead", setting(found))
+    dumbbell, info = scene(*GATED)
+    ahead = policy_of("fair-share-ahead", setting(dumbbell))
     answers = [flow for flow in range(len(info)) if info.awaits[flow] and info.src[flow] != info.src[info.awaits[flow][0]]]
     first, request = answers[0], info.awaits[answers[0]][0]
     states = [{} for _ in range(len(info))]
     replier = int(info.src[first])
     quiet = 10**9  # no flow starts at a time of its own any more
 
-    def given(state):
+    def gated_rate(state):
         states[request] = state
-        return rates(ahead, found, frame(info, t_ns=-quiet, flows=flows(*states)))[replier]
+        return rates(ahead, dumbbell, frame(info, t_ns=-quiet, flows=flows(*states)))[replier]
 
-    assert given({}) == 1e7
-    assert given({"status": RUNNING}) == pytest.approx(FAIR_SHARE * 1e7)
+    assert gated_rate({}) == 1e7
+    assert gated_rate({"status": RUNNING}) == pytest.approx(FAIR_SHARE * 1e7)
 
 
 def test_a_flow_that_takes_over_is_not_counted_twice():
     """A repetition waits for the flow before it, which is of the same host: h1 does not get two shares."""
-    found, info = scene('workload.kind="repeat"', 'workload.size="100kB"')
+    dumbbell, info = scene('workload.kind="repeat"', 'workload.size="100kB"')
     states = [{} for _ in range(len(info))]
     followed = [flow for flow in range(len(info)) if info.awaits[flow]]
     assert followed
@@ -137,36 +137,36 @@ def test_a_flow_that_takes_over_is_not_counted_twice():
     for flow in current:
         states[flow] = {"status": RUNNING}
     now = frame(info, flows=flows(*states))
-    plain, ahead = (policy_of(name, setting(found)) for name in ("fair-share", "fair-share-ahead"))
-    assert rates(ahead, found, now) == rates(plain, found, now)
+    plain, ahead = (policy_of(name, setting(dumbbell)) for name in ("fair-share", "fair-share-ahead"))
+    assert rates(ahead, dumbbell, now) == rates(plain, dumbbell, now)
 
 
-def net(found, observer, **changes):
+def net(network, observer, **changes):
     """Returns a net whose weights are 0, so that every action is 0.5."""
-    count, hosts = len(observer.names), len(found.hosts)
+    count, hosts = len(observer.names), len(network.hosts)
     values = {
         "weights": (np.zeros((hosts, count), np.float32),),
         "biases": (np.full(hosts, 0.5, np.float32),),
         "low": np.full(hosts, -1, np.float32),
         "high": np.ones(hosts, np.float32),
         "observation": observer.names,
-        "hosts": found.hosts,
+        "hosts": network.hosts,
         "settings": {"action": "linear"},
     }
     return AgentPolicy(**values | changes)
 
 
 def test_a_file_acts(tmp_path):
-    found, info = scene()
-    made = setting(found)
-    net(found, made.observer).write(tmp_path / "p.npz")
+    dumbbell, info = scene()
+    context = setting(dumbbell)
+    net(dumbbell, context.observer).write(tmp_path / "p.npz")
     for path in (tmp_path / "p.npz", str(tmp_path / "p.npz")):
-        action = policy_of(path, made).act(made.observer.observe(frame(info)), frame(info))
-        assert made.action.to_values(action) == pytest.approx([0.75 * 0.999e7 + 0.001e7] * 4)
+        action = policy_of(path, context).act(context.observer.observe(frame(info)), frame(info))
+        assert context.action.to_values(action) == pytest.approx([0.75 * 0.999e7 + 0.001e7] * 4)
 
 
 @pytest.mark.parametrize(
-    ("changes", "made", "line"),
+    ("changes", "settings", "line"),
     [
         ({"hosts": ("h1", "h2", "h3", "h9")}, {}, "acts on 'h9' as value 3, and the network has 'h4'"),
         ({}, {"hosts": "senders"}, "acts on 4 values (h1, h2, h3, h4), and the network has 2 (h1, h2)"),
@@ -185,20 +185,20 @@ def test_a_file_acts(tmp_path):
         ({"settings": {}}, {"head": "thesis"}, "actions are -1..1, and those of the network -5..5"),
     ],
 )
-def test_a_file_that_does_not_fit_is_one_line(changes, made, line, tmp_path):
-    found, _ = scene()
-    net(found, Observer(found), **changes).write(tmp_path / "p.npz")
-    other, _ = scene(hosts=made.pop("hosts", "all"))
-    with pytest.raises(AgentError) as caught:
-        policy_of(tmp_path / "p.npz", setting(other, **made))
-    assert line in str(caught.value) and str(caught.value).startswith(f"{tmp_path}/p.npz: the policy")
-    assert str(caught.value).endswith("; give the topology and the [agent] keys that it was trained with")
+def test_a_file_that_does_not_fit_is_one_line(changes, settings, line, tmp_path):
+    dumbbell, _ = scene()
+    net(dumbbell, Observer(dumbbell), **changes).write(tmp_path / "p.npz")
+    other, _ = scene(hosts=settings.pop("hosts", "all"))
+    with pytest.raises(AgentError) as excinfo:
+        policy_of(tmp_path / "p.npz", setting(other, **settings))
+    assert line in str(excinfo.value) and str(excinfo.value).startswith(f"{tmp_path}/p.npz: the policy")
+    assert str(excinfo.value).endswith("; give the topology and the [agent] keys that it was trained with")
 
 
 def test_one_file_for_each_host_acts_on_any_network(tmp_path):
     """A host sees its own queue alone: a net of weight 1 returns it as the action."""
-    found, info = scene()
-    made = setting(found, "host:backlog")
+    dumbbell, info = scene()
+    context = setting(dumbbell, "host:backlog")
     one = {
         "weights": (np.ones((1, 1), np.float32),),
         "biases": (np.zeros(1, np.float32),),
@@ -206,17 +206,17 @@ def test_one_file_for_each_host_acts_on_any_network(tmp_path):
         "high": np.ones(1),
     }
     of_each = one | {"agents": "hosts", "observation": ("own/backlog",), "hosts": ("h7", "h8")}
-    net(found, made.observer, **of_each).write(tmp_path / "p.npz")
+    net(dumbbell, context.observer, **of_each).write(tmp_path / "p.npz")
     now = frame(info, cells=cells(backlog_bytes={"h1-eth0": 40_000, "h3-eth0": 80_000}))
-    assert policy_of(tmp_path / "p.npz", made).act(None, now) == pytest.approx([0.1, 0, 0.2, 0])
+    assert policy_of(tmp_path / "p.npz", context).act(None, now) == pytest.approx([0.1, 0, 0.2, 0])
     for observe, line in (
         ("srtt", "observes 'own/backlog' as value 0, and the network has 'own/srtt'"),
         ("host:backlog,srtt", "observes 1 values (own/backlog), and the network has 2 (own/backlog, own/srtt)"),
         ("s1-*:backlog,s2-*:backlog", "the policy is for each of the hosts, and agent.observe: "),
     ):
-        with pytest.raises(AgentError) as caught:
-            policy_of(tmp_path / "p.npz", setting(found, observe))
-        assert line in str(caught.value) and "\n" not in str(caught.value)
+        with pytest.raises(AgentError) as excinfo:
+            policy_of(tmp_path / "p.npz", setting(dumbbell, observe))
+        assert line in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_what_differs_from_the_training_is_told():
@@ -233,12 +233,12 @@ def test_a_class_by_its_name(tmp_path, monkeypatch):
         "    def act(self, observation, frame):\n        return np.zeros(self._hosts)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    found, info = scene()
-    assert policy_of("my_policies:Half", setting(found)).act(None, frame(info)).tolist() == [0] * 4
+    dumbbell, info = scene()
+    assert policy_of("my_policies:Half", setting(dumbbell)).act(None, frame(info)).tolist() == [0] * 4
     with pytest.raises(AgentError, match="my_policies has no Full"):
-        policy_of("my_policies:Full", setting(found))
+        policy_of("my_policies:Full", setting(dumbbell))
     with pytest.raises(AgentError, match=r"No module named .your_policies.; is it installed"):
-        policy_of("your_policies:Half", setting(found))
+        policy_of("your_policies:Half", setting(dumbbell))
 
 
 GOOD = "def __init__(self, setting): pass"
@@ -266,10 +266,10 @@ def test_what_goes_wrong_in_a_users_policy_is_one_line(body, policy, line, tmp_p
         file.write_text(f"class P:\n  {body}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "broken", raising=False)
-    found, info = scene()
-    with pytest.raises(UsageError) as caught:
-        policy_of(policy.format(file=file), setting(found)).act(None, frame(info))
-    assert line in str(caught.value) and "\n" not in str(caught.value)
+    dumbbell, info = scene()
+    with pytest.raises(UsageError) as excinfo:
+        policy_of(policy.format(file=file), setting(dumbbell)).act(None, frame(info))
+    assert line in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_another_tcp_and_other_rates_than_in_the_training_are_told(tmp_path):
@@ -281,24 +281,24 @@ def test_another_tcp_and_other_rates_than_in_the_training_are_told(tmp_path):
     policy_of_net(env, layers).write(tmp_path / "p.npz")
     trained = AgentPolicy.read(tmp_path / "p.npz").settings
     assert differences(trained, circumstances(learned)) == ""
-    told = "agent.interval = 10ms (here 5ms), controller.name = cubic (here dctcp), rates of links = 10Mbit/s (here 20Mbit/s)"
-    assert differences(trained, circumstances(here)) == told
+    message = "agent.interval = 10ms (here 5ms), controller.name = cubic (here dctcp), rates of links = 10Mbit/s (here 20Mbit/s)"
+    assert differences(trained, circumstances(here)) == message
     assert differences({"interval": "10ms"}, circumstances(here)) == "agent.interval = 10ms (here 5ms)"
 
 
 def test_a_class_of_a_file(tmp_path):
     (tmp_path / "half.py").write_text(f"class Half:\n  {GOOD}\n  def act(self, *a): return [0, 0, 0, 0]\n")
-    found, info = scene()
-    made = policy_of(f"{tmp_path}/half.py:Half", setting(found))
-    assert made.act(None, frame(info)).tolist() == [0] * 4 and made.code == (tmp_path / "half.py",)
+    dumbbell, info = scene()
+    policy = policy_of(f"{tmp_path}/half.py:Half", setting(dumbbell))
+    assert policy.act(None, frame(info)).tolist() == [0] * 4 and policy.code == (tmp_path / "half.py",)
 
 
 def test_unknown_policies_and_names_that_cannot_be(registries):
-    found, _ = scene()
+    dumbbell, _ = scene()
     with pytest.raises(AgentError, match="policy 'maxx' is unknown; did you mean max"):
-        policy_of("maxx", setting(found))
+        policy_of("maxx", setting(dumbbell))
     with pytest.raises(AgentError, match=r"policy 'cubik' is unknown; if you mean a TCP.*controller\.name=cubic$"):
-        policy_of("cubik", setting(found))
+        policy_of("cubik", setting(dumbbell))
     for name in ("max", "a:b", "a.npz"):
         with pytest.raises(AgentError, match="registered already, or reads like a file or a class"):
             register(name, policies.MaxPolicy)

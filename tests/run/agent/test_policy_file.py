@@ -31,14 +31,14 @@ def agent(tmp_path: Path) -> Path:
 
 
 def manifest_of(path: Path) -> dict[str, Any]:
-    with np.load(path) as found:
-        return dict(json.loads(str(found["manifest"])))
+    with np.load(path) as arrays:
+        return dict(json.loads(str(arrays["manifest"])))
 
 
 def changed(path: Path, **changes: Any) -> Path:
     """Writes the file again with another manifest, and the checksum that belongs to it."""
-    with np.load(path) as found:
-        arrays = dict(found)
+    with np.load(path) as stored:
+        arrays = dict(stored)
     manifest = json.loads(str(arrays.pop("manifest"))) | changes
     manifest.pop("sha256", None)
     manifest["sha256"] = digest(manifest, arrays)
@@ -48,27 +48,27 @@ def changed(path: Path, **changes: Any) -> Path:
 
 
 def test_both_kinds_have_the_same_envelope(agent: Path) -> None:
-    ours, theirs = manifest_of(agent), manifest_of(NET)
-    assert ours.keys() == theirs.keys() == {"format", "version", "kind", "payload", "provenance", "sha256"}
-    assert (ours["format"], ours["version"]) == (theirs["format"], theirs["version"]) == ("dcgym-policy", 2)
-    assert ours["provenance"] == {"command": "dcgym train", "seed": 3}
-    assert (theirs["provenance"]["command"], theirs["provenance"]["seed"]) == ("dcgym method rlcc train", 1)
-    assert AgentPolicy.read(agent).sha256() == ours["sha256"] and NicPolicy.read(NET).sha256() == theirs["sha256"]
+    dense, mlp = manifest_of(agent), manifest_of(NET)
+    assert dense.keys() == mlp.keys() == {"format", "version", "kind", "payload", "provenance", "sha256"}
+    assert (dense["format"], dense["version"]) == (mlp["format"], mlp["version"]) == ("dcgym-policy", 2)
+    assert dense["provenance"] == {"command": "dcgym train", "seed": 3}
+    assert (mlp["provenance"]["command"], mlp["provenance"]["seed"]) == ("dcgym method rlcc train", 1)
+    assert AgentPolicy.read(agent).sha256() == dense["sha256"] and NicPolicy.read(NET).sha256() == mlp["sha256"]
 
 
 def test_a_policy_of_the_other_owner_is_refused_with_how_to_run_it(agent: Path, tmp_path: Path) -> None:
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as excinfo:
         NicPolicy.read(agent)
-    said = "is a policy for an agent (kind 'dense', made by dcgym train), not for a NIC; run it with"
-    assert str(caught.value) == f"{agent}: {said} --set controller={agent}"
-    with pytest.raises(AgentError) as caught:
+    reason = "is a policy for an agent (kind 'dense', made by dcgym train), not for a NIC; run it with"
+    assert str(excinfo.value) == f"{agent}: {reason} --set controller={agent}"
+    with pytest.raises(AgentError) as excinfo:
         AgentPolicy.read(NET)
-    said = "is a policy for a NIC (kind 'mlp', made by dcgym method rlcc train), not for an agent; run it with"
-    assert str(caught.value) == f"{NET}: {said} --set controller=rlcc-mlp --set nic.policy={NET}"
+    reason = "is a policy for a NIC (kind 'mlp', made by dcgym method rlcc train), not for an agent; run it with"
+    assert str(excinfo.value) == f"{NET}: {reason} --set controller=rlcc-mlp --set nic.policy={NET}"
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reason"),
     [
         (["method", "rlcc", "explain", "{agent}"], "is a policy for an agent"),
         (["method", "rlcc", "distil", "{agent}", "--out", "{out}"], "is a policy for an agent"),
@@ -80,17 +80,17 @@ def test_a_policy_of_the_other_owner_is_refused_with_how_to_run_it(agent: Path, 
     ],
 )
 def test_commands_say_so_in_one_line(
-    words: list[str], said: str, agent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], reason: str, agent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     places = {"agent": agent, "net": NET, "spec": EXAMPLE, "out": tmp_path / "out"}
     assert main([word.format(**places) for word in words]) == 2
     error = capsys.readouterr().err
-    assert said in error and "run it with --set" in error and len(error.splitlines()) == 1
+    assert reason in error and "run it with --set" in error and len(error.splitlines()) == 1
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "reason"),
     [
         ({"format": "onnx"}, "format 'onnx', version 2; this version of dc-gym reads 'dcgym-policy', version 2"),
         ({"version": 3}, "format 'dcgym-policy', version 3; this version of dc-gym reads 'dcgym-policy', version 2"),
@@ -103,15 +103,15 @@ def test_commands_say_so_in_one_line(
 )
 @pytest.mark.parametrize("reader", [AgentPolicy, NicPolicy])
 def test_an_envelope_that_cannot_be_read_is_one_line(
-    changes: dict[str, Any], said: str, reader: type[PolicyFile], agent: Path
+    changes: dict[str, Any], reason: str, reader: type[PolicyFile], agent: Path
 ) -> None:
     if "payload" in changes and reader is NicPolicy:
-        said, path = "something is missing or of the wrong type ('scaling')", changed(_copy(NET, agent), **changes)
+        reason, path = "something is missing or of the wrong type ('scaling')", changed(_copy(NET, agent), **changes)
     else:
         path = changed(agent, **changes)
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as excinfo:
         reader.read(path)
-    assert said in str(caught.value) and str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
+    assert reason in str(excinfo.value) and str(excinfo.value).startswith(f"{path}: ") and "\n" not in str(excinfo.value)
 
 
 def _copy(path: Path, to: Path) -> Path:
@@ -120,8 +120,8 @@ def _copy(path: Path, to: Path) -> Path:
 
 
 def test_a_file_that_was_changed_by_hand_is_refused(agent: Path) -> None:
-    with np.load(agent) as found:
-        arrays = dict(found)
+    with np.load(agent) as stored:
+        arrays = dict(stored)
     np.savez(agent, **arrays | {"b0": arrays["b0"] * 1.0001})
     with pytest.raises(AgentError, match="its checksum is not that of what it holds"):
         AgentPolicy.read(agent)

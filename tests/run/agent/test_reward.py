@@ -19,8 +19,8 @@ STD = math.sqrt((0.25 + 0 + 0.0625 + 0.0625) / 4)
 
 
 def value(text, shares=SHARES, *overrides, **changes):
-    found, info = scene(*overrides)
-    return WeightedReward.of(text)(frame(info, **changes), found, np.asarray(shares))
+    dumbbell, info = scene(*overrides)
+    return WeightedReward.of(text)(frame(info, **changes), dumbbell, np.asarray(shares))
 
 
 @pytest.mark.parametrize(
@@ -98,14 +98,14 @@ def test_goodput_of_one_flow_that_ended_in_the_step():
 
 
 def test_fair_shares_respect_demands():
-    found, info = scene('workload.rate="2Mbit/s"')
-    assert fair_rates_bps(info, found, np.array([True, True])) == pytest.approx([2e6 * 1514 / 1448] * 2)
-    found, info = scene('workload.rate="2Mbit/s"', 'workload.transport="udp"')
-    assert fair_rates_bps(info, found, np.array([True, True])) == pytest.approx([2e6 * 1514 / 1472] * 2)
-    found, info = scene()
-    assert fair_rates_bps(info, found, np.array([True, True])).tolist() == [5e6, 5e6]
-    assert fair_rates_bps(info, found, np.array([True, False])).tolist() == [1e7, 0]
-    assert fair_rates_bps(info, found, np.array([False, False])).tolist() == [0, 0]
+    dumbbell, info = scene('workload.rate="2Mbit/s"')
+    assert fair_rates_bps(info, dumbbell, np.array([True, True])) == pytest.approx([2e6 * 1514 / 1448] * 2)
+    dumbbell, info = scene('workload.rate="2Mbit/s"', 'workload.transport="udp"')
+    assert fair_rates_bps(info, dumbbell, np.array([True, True])) == pytest.approx([2e6 * 1514 / 1472] * 2)
+    dumbbell, info = scene()
+    assert fair_rates_bps(info, dumbbell, np.array([True, True])).tolist() == [5e6, 5e6]
+    assert fair_rates_bps(info, dumbbell, np.array([True, False])).tolist() == [1e7, 0]
+    assert fair_rates_bps(info, dumbbell, np.array([False, False])).tolist() == [0, 0]
 
 
 def test_the_delay_of_tcp_is_above_its_base_round_trip():
@@ -140,12 +140,12 @@ def test_slowdown_is_of_flows_that_ended_in_this_step():
     size = 'workload.size="1448B"'
     _, info = scene(size)
     ideal = info.ideal_ns[0]
-    done = {"status": DONE, "start_ns": 1000, "end_ns": 1000 + int(3 * ideal)}
-    assert value("-slowdown", SHARES, size, flows_before=flows({}, {}), flows=flows(done, {})) == pytest.approx(-3, rel=1e-6)
-    assert value("-slowdown", SHARES, size, flows_before=flows(done, {}), flows=flows(done, {})) == 0, "it ended before"
-    twice = done | {"end_ns": 1000 + int(5 * ideal)}
-    assert value("-slowdown", SHARES, size, flows_before=flows({}, {}), flows=flows(done, twice)) == pytest.approx(-4, rel=1e-6)
-    assert value("-slowdown", SHARES, flows_before=flows({}, {}), flows=flows(done, {})) == 0, "one without a size has no ideal"
+    ended = {"status": DONE, "start_ns": 1000, "end_ns": 1000 + int(3 * ideal)}
+    assert value("-slowdown", SHARES, size, flows_before=flows({}, {}), flows=flows(ended, {})) == pytest.approx(-3, rel=1e-6)
+    assert value("-slowdown", SHARES, size, flows_before=flows(ended, {}), flows=flows(ended, {})) == 0, "it ended before"
+    twice = ended | {"end_ns": 1000 + int(5 * ideal)}
+    assert value("-slowdown", SHARES, size, flows_before=flows({}, {}), flows=flows(ended, twice)) == pytest.approx(-4, rel=1e-6)
+    assert value("-slowdown", SHARES, flows_before=flows({}, {}), flows=flows(ended, {})) == 0, "one without a size has no ideal"
 
 
 def test_jain_is_of_what_was_delivered():
@@ -172,17 +172,17 @@ def test_drops_count_at_hosts_too():
     ],
 )
 def test_sums(text, terms):
-    assert [(weight, each.name) for weight, each in WeightedReward.of(text).terms] == terms
+    assert [(weight, term.name) for weight, term in WeightedReward.of(text).terms] == terms
 
 
 def test_a_sum_is_what_its_parts_are():
-    found, info = scene()
+    dumbbell, info = scene()
     now = frame(info, cells=FIFTH)
-    total, parts = WeightedReward.of("0.5*thesis - 2*gini + action").score(now, found, SHARES)
+    total, parts = WeightedReward.of("0.5*thesis - 2*gini + action").score(now, dumbbell, SHARES)
     assert parts == pytest.approx({"thesis": 0.3, "gini": 0.3125, "action": 0.5})
-    assert total == pytest.approx(0.15 - 0.625 + 0.5) == WeightedReward.of("0.5*thesis - 2*gini + action")(now, found, SHARES)
-    assert WeightedReward.of("0.5*thesis - 2*gini + action").range(found) == (-0.5 - 2, 0.5 + 1)
-    assert WeightedReward.of("goodput - queueing_delay").range(found) == (-math.inf, math.inf)
+    assert total == pytest.approx(0.15 - 0.625 + 0.5) == WeightedReward.of("0.5*thesis - 2*gini + action")(now, dumbbell, SHARES)
+    assert WeightedReward.of("0.5*thesis - 2*gini + action").range(dumbbell) == (-0.5 - 2, 0.5 + 1)
+    assert WeightedReward.of("goodput - queueing_delay").range(dumbbell) == (-math.inf, math.inf)
 
 
 @pytest.mark.parametrize(
@@ -206,13 +206,13 @@ def test_a_sum_is_what_its_parts_are():
     ],
 )
 def test_a_wrong_sum_is_one_line(text, line):
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as excinfo:
         WeightedReward.of(text)
-    assert line in str(caught.value) and "\n" not in str(caught.value)
+    assert line in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"),
+    ("value_given", "text"),
     [
         (None, "None"),
         (math.nan, "nan"),
@@ -223,17 +223,17 @@ def test_a_wrong_sum_is_one_line(text, line):
         (np.array(math.nan), "array(nan)"),
     ],
 )
-def test_a_reward_that_is_not_one_finite_number_is_one_line(given, shown, registries):
-    register("mine", (0, 1), "x", lambda frame, scene, share: given)
-    with pytest.raises(AgentError) as caught:
+def test_a_reward_that_is_not_one_finite_number_is_one_line(value_given, text, registries):
+    register("mine", (0, 1), "x", lambda frame, scene, share: value_given)
+    with pytest.raises(AgentError) as excinfo:
         value("goodput - 2*mine")
-    assert str(caught.value) == f"agent.reward: reward 'mine' gives {shown} instead of one finite number; mend the reward"
+    assert str(excinfo.value) == f"agent.reward: reward 'mine' gives {text} instead of one finite number; mend the reward"
 
 
-@pytest.mark.parametrize("given", [0.5, np.float64(0.5), np.float32(0.5), np.array(0.5), np.array(True), np.uint8(1), 1, True])
-def test_any_one_number_is_a_reward(given, registries):
-    register("mine", (0, 1), "x", lambda frame, scene, share: given)
-    assert value("2*mine") == 2 * float(given)
+@pytest.mark.parametrize("number", [0.5, np.float64(0.5), np.float32(0.5), np.array(0.5), np.array(True), np.uint8(1), 1, True])
+def test_any_one_number_is_a_reward(number, registries):
+    register("mine", (0, 1), "x", lambda frame, scene, share: number)
+    assert value("2*mine") == 2 * float(number)
 
 
 def test_a_reward_of_the_user_s(registries):

@@ -24,22 +24,22 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_a_scene_is_what_the_spec_says():
-    found, _ = scene()
-    assert found.ports == tuple(ROWS)
-    assert found.is_switch.tolist() == [True] * 6 + [False] * 4
-    assert (found.rate_bps == 1e7).all() and (found.buffer_bytes == 400_000).all()
-    assert found.hosts == found.all_hosts == ("h1", "h2", "h3", "h4")
-    assert found.host_row.tolist() == [6, 7, 8, 9]
-    assert found.senders.tolist() == [True, True, False, False]
-    assert (found.floor_bps == 10_000).all() and (found.line_bps == 1e7).all()
+    dumbbell, _ = scene()
+    assert dumbbell.ports == tuple(ROWS)
+    assert dumbbell.is_switch.tolist() == [True] * 6 + [False] * 4
+    assert (dumbbell.rate_bps == 1e7).all() and (dumbbell.buffer_bytes == 400_000).all()
+    assert dumbbell.hosts == dumbbell.all_hosts == ("h1", "h2", "h3", "h4")
+    assert dumbbell.host_row.tolist() == [6, 7, 8, 9]
+    assert dumbbell.senders.tolist() == [True, True, False, False]
+    assert (dumbbell.floor_bps == 10_000).all() and (dumbbell.line_bps == 1e7).all()
     # three links of 10 us each way: a frame of 1514 bytes takes 1,211,200 ns, an ACK of 66 bytes 52,800 ns
-    assert found.base_rtt_ns == 3 * (1_211_200 + 52_800 + 20_000)
-    assert [found.ports[row] for row in found.peer_row[[2, 0, 6]]] == ["s2-eth3", "h1-eth0", "s1-eth1"]
+    assert dumbbell.base_rtt_ns == 3 * (1_211_200 + 52_800 + 20_000)
+    assert [dumbbell.ports[row] for row in dumbbell.peer_row[[2, 0, 6]]] == ["s2-eth3", "h1-eth0", "s1-eth1"]
 
 
 def test_senders_alone_may_act():
-    found, info = scene(hosts="senders")
-    assert found.hosts == ("h1", "h2") and found.host_row.tolist() == [6, 7]
+    dumbbell, info = scene(hosts="senders")
+    assert dumbbell.hosts == ("h1", "h2") and dumbbell.host_row.tolist() == [6, 7]
     assert info.host.tolist() == [0, 1]
     with pytest.raises(KeyFault, match=r"agent.hosts = \"sender\": unknown; did you mean senders?"):
         scene(hosts="sender")
@@ -48,16 +48,16 @@ def test_senders_alone_may_act():
 
 
 def test_a_host_with_several_ports_acts_at_each():
-    made = Experiment.of(spec.of_preset("acc24"))
-    found = Scene.of(made)
-    assert len(found.hosts) == 2 * len(found.all_hosts)
-    assert found.hosts[:2] == ("h1-eth0", "h1-eth1")
-    assert (flow_info(made, found).host >= 0).all()
+    network = Experiment.of(spec.of_preset("acc24"))
+    agent_scene = Scene.of(network)
+    assert len(agent_scene.hosts) == 2 * len(agent_scene.all_hosts)
+    assert agent_scene.hosts[:2] == ("h1-eth0", "h1-eth1")
+    assert (flow_info(network, agent_scene).host >= 0).all()
 
 
 def test_the_floor_is_never_above_the_line():
-    found = Scene.of(experiment('agent.floor="1Gbit/s"'))
-    assert (found.floor_bps == 1e7).all()
+    dumbbell = Scene.of(experiment('agent.floor="1Gbit/s"'))
+    assert (dumbbell.floor_bps == 1e7).all()
 
 
 # --- what agents set
@@ -65,84 +65,84 @@ def test_the_floor_is_never_above_the_line():
 
 def test_what_agents_set_by_actuator():
     """Items of one actuator stand together, whatever the order in agent.actuators; then each is in the order of that."""
-    found, _ = scene(STEP, 'agent.actuators="s1-eth3:marking,rate,s1-eth1:marking"', 'agent.floor="2Mbit/s"')
-    marks, rates = found.actuated
-    assert [each.actuator.name for each in found.actuated] == ["marking", "rate"]
+    view, _ = scene(STEP, 'agent.actuators="s1-eth3:marking,rate,s1-eth1:marking"', 'agent.floor="2Mbit/s"')
+    marks, rates = view.actuated
+    assert [rows.actuator.name for rows in view.actuated] == ["marking", "rate"]
     assert marks.names == ("s1-eth3", "s1-eth1") and marks.rows.tolist() == [2, 0]
     assert rates.names == ("h1", "h2", "h3", "h4") and rates.rows.tolist() == [6, 7, 8, 9]
-    assert (marks.place, rates.place, found.rates) == (slice(0, 6), slice(6, 10), slice(6, 10))
+    assert (marks.place, rates.place, view.rates) == (slice(0, 6), slice(6, 10), slice(6, 10))
     assert marks.low.tolist() == [[1514, 1514, 10_000]] * 2 and marks.high.tolist() == [[400_000, 400_000, 1_000_000]] * 2
     assert (rates.low == 2e6).all() and (rates.high == 1e7).all()
-    assert found.start.tolist() == [3028, 3028, 1_000_000] * 2 + [1e7] * 4
+    assert view.start.tolist() == [3028, 3028, 1_000_000] * 2 + [1e7] * 4
     assert marks.ordered == ((1, 0),) and rates.ordered == ()
     names = [f"{port}/{value}" for port in ("s1-eth3", "s1-eth1") for value in ("kmin", "kmax", "pmax")]
-    assert found.value_names == (*names, "h1", "h2", "h3", "h4")
-    assert found.columns_of_values[:4] == ("kmin_bytes_s1-eth3", "kmax_bytes_s1-eth3", "pmax_ppm_s1-eth3", "kmin_bytes_s1-eth1")
-    assert found.columns_of_values[6:] == ("bps_h1", "bps_h2", "bps_h3", "bps_h4")
+    assert view.value_names == (*names, "h1", "h2", "h3", "h4")
+    assert view.columns_of_values[:4] == ("kmin_bytes_s1-eth3", "kmax_bytes_s1-eth3", "pmax_ppm_s1-eth3", "kmin_bytes_s1-eth1")
+    assert view.columns_of_values[6:] == ("bps_h1", "bps_h2", "bps_h3", "bps_h4")
 
 
 def test_classes_stand_behind_the_ports():
-    found, _ = scene(STEP, CLASSES, 'agent.actuators="s1-eth3:rdma:marking,s1-eth1:marking,s2-eth1:*:marking"')
-    assert found.ports == tuple(ROWS) and len(found.rows) == 3 * len(ROWS)
-    assert found.rows[len(ROWS) :] == tuple(f"{port}:{kind}" for port in ROWS for kind in ("tcp", "rdma"))
-    assert found.classes.kinds[:3] == ("tcp", "rdma", "tcp")
-    assert [found.port_of(row) for row in (3, 10, 11, 12, 29)] == [3, 0, 0, 1, 9]
-    assert found.classes.buffer_bytes[:2].tolist() == [400_000, 100_000]
-    (marks,) = found.actuated
+    dumbbell, _ = scene(STEP, CLASSES, 'agent.actuators="s1-eth3:rdma:marking,s1-eth1:marking,s2-eth1:*:marking"')
+    assert dumbbell.ports == tuple(ROWS) and len(dumbbell.rows) == 3 * len(ROWS)
+    assert dumbbell.rows[len(ROWS) :] == tuple(f"{port}:{kind}" for port in ROWS for kind in ("tcp", "rdma"))
+    assert dumbbell.classes.kinds[:3] == ("tcp", "rdma", "tcp")
+    assert [dumbbell.port_of(row) for row in (3, 10, 11, 12, 29)] == [3, 0, 0, 1, 9]
+    assert dumbbell.classes.buffer_bytes[:2].tolist() == [400_000, 100_000]
+    (marks,) = dumbbell.actuated
     assert marks.names == ("s1-eth3:rdma", "s1-eth1", "s2-eth1:tcp", "s2-eth1:rdma")
-    assert [found.rows[row] for row in marks.rows] == list(marks.names)
+    assert [dumbbell.rows[row] for row in marks.rows] == list(marks.names)
     assert marks.start.tolist() == [[k, k, 10**6] for k in (20_000, 3028, 3028, 20_000)]
     assert marks.high[:, 1].tolist() == [100_000, 400_000, 400_000, 100_000]
-    assert found.value_names[0] == "s1-eth3:rdma/kmin" and found.columns_of_values[0] == "kmin_bytes_s1-eth3:rdma"
-    own = found.of_classes
-    assert own is not None and own.ports == found.classes.names and own.of_classes is None
-    assert own.is_switch.tolist() == [True] * 12 + [False] * 8 and (own.rate_bps == 1e7).all()
+    assert dumbbell.value_names[0] == "s1-eth3:rdma/kmin" and dumbbell.columns_of_values[0] == "kmin_bytes_s1-eth3:rdma"
+    class_scene = dumbbell.of_classes
+    assert class_scene is not None and class_scene.ports == dumbbell.classes.names and class_scene.of_classes is None
+    assert class_scene.is_switch.tolist() == [True] * 12 + [False] * 8 and (class_scene.rate_bps == 1e7).all()
 
 
 def test_hosts_that_send_nothing_set_nothing():
-    found, _ = scene(STEP, 'agent.actuators="marking,rate"', hosts="senders")
-    marks, rates = found.actuated
-    assert rates.names == ("h1", "h2") and rates.place == found.rates == slice(18, 20)
+    dumbbell, _ = scene(STEP, 'agent.actuators="marking,rate"', hosts="senders")
+    marks, rates = dumbbell.actuated
+    assert rates.names == ("h1", "h2") and rates.place == dumbbell.rates == slice(18, 20)
     assert len(marks.names) == 6, "the switches' ports stay"
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as excinfo:
         scene('agent.actuators="h3-*:rate"', hosts="senders")
     words = "agent.actuators: 'rate' is of no host that sends; give agent.hosts = \"all\", or other ports"
-    assert str(caught.value) == words
+    assert str(excinfo.value) == words
 
 
 def test_where_no_agent_sets_rates_the_floor_is_the_line():
-    found, _ = scene(STEP, 'agent.actuators="marking"', 'agent.floor="2Mbit/s"')
-    assert found.rates is None and (found.floor_bps == 1e7).all() and found.hosts == ("h1", "h2", "h3", "h4")
+    dumbbell, _ = scene(STEP, 'agent.actuators="marking"', 'agent.floor="2Mbit/s"')
+    assert dumbbell.rates is None and (dumbbell.floor_bps == 1e7).all() and dumbbell.hosts == ("h1", "h2", "h3", "h4")
 
 
 def test_a_scene_of_another_agent_than_the_experiment_s():
-    made = experiment(STEP)
-    assert Scene.of(made).value_names == ("h1", "h2", "h3", "h4")
-    other = Scene.of(made, replace(made.spec.agent, actuators="s2-*:marking", hosts="senders", interval_ns=3 * MS))
+    network = experiment(STEP)
+    assert Scene.of(network).value_names == ("h1", "h2", "h3", "h4")
+    other = Scene.of(network, replace(network.spec.agent, actuators="s2-*:marking", hosts="senders", interval_ns=3 * MS))
     assert other.value_names[::3] == ("s2-eth1/kmin", "s2-eth2/kmin", "s2-eth3/kmin")
     assert other.hosts == ("h1", "h2") and other.step_ns == 3 * MS
 
 
 def test_values_in_the_wrong_order_are_one_line():
-    found, _ = scene(STEP, 'agent.actuators="rate,s1-eth1:marking,s1-eth3:marking"')
-    values = found.start
-    found.check(values)
+    dumbbell, _ = scene(STEP, 'agent.actuators="rate,s1-eth1:marking,s1-eth3:marking"')
+    values = dumbbell.start
+    dumbbell.check(values)
     values[7:9] = 5000, 4999
-    with pytest.raises(AgentError) as caught:
-        found.check(values)
-    assert str(caught.value) == "step: s1-eth3: kmax 4999 is below kmin 5000; give at least that"
+    with pytest.raises(AgentError) as excinfo:
+        dumbbell.check(values)
+    assert str(excinfo.value) == "step: s1-eth3: kmax 4999 is below kmin 5000; give at least that"
 
 
 # --- flows
 
 
 def test_flow_info_is_what_the_schedule_says():
-    found, info = scene('workload.size="1MB"', 'workload.rate="4Mbit/s"')
-    names = [(found.all_hosts[src], found.all_hosts[dst]) for src, dst in zip(info.src, info.dst, strict=True)]
+    dumbbell, info = scene('workload.size="1MB"', 'workload.rate="4Mbit/s"')
+    names = [(dumbbell.all_hosts[src], dumbbell.all_hosts[dst]) for src, dst in zip(info.src, info.dst, strict=True)]
     assert names == [("h1", "h3"), ("h2", "h4")]
     assert info.size_bytes.tolist() == [1_000_000] * 2 and not info.is_udp.any()
     assert np.isnan(info.ideal_ns).all(), "a flow with a rate of its own has no ideal"
-    assert [[found.ports[row] for row in rows] for rows in info.rows] == [
+    assert [[dumbbell.ports[row] for row in rows] for rows in info.rows] == [
         ["h1-eth0", "s1-eth3", "s2-eth1"],
         ["h2-eth0", "s1-eth3", "s2-eth2"],
     ]
@@ -161,19 +161,19 @@ def test_an_ideal_is_the_closed_form():
 
 
 def test_a_gate_names_those_that_open_it():
-    made = experiment(
+    network = experiment(
         'workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"'
     )
-    info = flow_info(made, Scene.of(made))
-    gated = [(flow.flow, flow.request.gate) for flow in made.schedule.flows if flow.request.gate >= 0]
+    info = flow_info(network, Scene.of(network))
+    gated = [(flow.flow, flow.request.gate) for flow in network.schedule.flows if flow.request.gate >= 0]
     assert gated
     for flow, gate in gated:
-        assert info.awaits[flow] and all(gate in made.schedule.flows[other].request.opens for other in info.awaits[flow])
+        assert info.awaits[flow] and all(gate in network.schedule.flows[other].request.opens for other in info.awaits[flow])
 
 
 def test_a_schedule_without_flows():
-    found, info = scene('workload.kind="none"')
-    assert len(info) == 0 and not found.senders.any() and frame(info).goodput_bps().shape == (0,)
+    dumbbell, info = scene('workload.kind="none"')
+    assert len(info) == 0 and not dumbbell.senders.any() and frame(info).goodput_bps().shape == (0,)
 
 
 def test_a_frame_tells_levels_and_changes():
@@ -210,10 +210,10 @@ def test_the_layouts_are_those_of_the_c_header(tmp_path):
     source = f'#include "state_matrix.h"\n#include <stdio.h>\nint main(void) {{ {prints} return sizeof(struct sm_flow); }}'
     (tmp_path / "layout.c").write_text(source)
     subprocess.run(["cc", f"-I{ROOT / 'monitors'}", "-o", tmp_path / "layout", tmp_path / "layout.c"], check=True)
-    done = subprocess.run([tmp_path / "layout"], capture_output=True, text=True)
-    assert done.returncode == FLOW.itemsize == 64
+    child = subprocess.run([tmp_path / "layout"], capture_output=True, text=True)
+    assert child.returncode == FLOW.itemsize == 64
     offsets = {name: FLOW.fields[name][1] for name in FLOW.names}
-    assert dict(line.split() for line in done.stdout.splitlines()) == {name: str(at) for name, at in offsets.items()}
+    assert dict(line.split() for line in child.stdout.splitlines()) == {name: str(at) for name, at in offsets.items()}
 
 
 @pytest.mark.parametrize(
@@ -232,6 +232,6 @@ def test_the_layouts_are_those_of_the_c_header(tmp_path):
 )
 def test_flows_are_looked_at_as_often_as_somebody_needs(overrides, publish_ns, tmp_path):
     """In any case flows are read at the last step."""
-    made = experiment("agent.interval=1ms", "agent.reward=thesis", "time.duration=2s", 'controller.policy="external"', *overrides)
-    assert _agent_plan(made, 64, session.publish_ns(made.spec)).publish_ns == publish_ns
-    assert _agent_plan(made, None, 0).publish_ns == (3 * MS if "agent.publish=3ms" in overrides else made.spec.agent.interval_ns)
+    case = experiment("agent.interval=1ms", "agent.reward=thesis", "time.duration=2s", 'controller.policy="external"', *overrides)
+    assert _agent_plan(case, 64, session.publish_ns(case.spec)).publish_ns == publish_ns
+    assert _agent_plan(case, None, 0).publish_ns == (3 * MS if "agent.publish=3ms" in overrides else case.spec.agent.interval_ns)

@@ -15,7 +15,7 @@ UDP = 'workload.transport="udp"', 'workload.rate="1Mbit/s"'
 
 
 def test_of_a_step():
-    found, info = scene()
+    dumbbell, info = scene()
     now = frame(
         info,
         before=cells(marks={"s1-eth3": 1}),
@@ -33,7 +33,7 @@ def test_of_a_step():
         wanted_bps=np.array([1e7, 1e7, 5e6, 5e6]),
         enforced_bps=np.array([1e7, 1e7, 1e7, 0.0]),
     )
-    assert metrics(now, found) == pytest.approx(
+    assert metrics(now, dumbbell) == pytest.approx(
         {
             "goodput_bps": 4000 * 8 / 0.01,
             "sent_bps": 7500 * 8 / 0.01,
@@ -60,9 +60,9 @@ def test_of_a_step():
 
 
 def test_of_an_episode():
-    found, info = scene('workload.size="1448B"')
+    dumbbell, info = scene('workload.size="1448B"')
     ideal = int(info.ideal_ns[0])
-    totals = EpisodeTotals(found)
+    totals = EpisodeTotals(dumbbell)
     first = frame(
         info,
         cells=cells(backlog_bytes={"s1-eth3": 4000}, drops={"s1-eth3": 1}),
@@ -92,8 +92,8 @@ def test_of_an_episode():
             {"status": DONE, "start_ns": 15 * MS, "end_ns": 15 * MS + ideal, "received_bytes": 1448},
         ),
     )
-    for reward, each in zip((1, 0.5, -3), (first, second, third), strict=True):
-        totals.add(each, reward)
+    for reward, step_frame in zip((1, 0.5, -3), (first, second, third), strict=True):
+        totals.add(step_frame, reward)
     result = totals.result()
     lives = 1448 / (3 * ideal), 1448 / ideal
     assert result == pytest.approx(
@@ -136,16 +136,16 @@ def test_of_an_episode():
 
 def test_what_udp_loses_is_lost_goodput():
     """100,000 bytes were handed to the kernel: 60,000 arrived, the rest was dropped in the host or on its way."""
-    found, info = scene(*UDP)
+    dumbbell, info = scene(*UDP)
     now = frame(info, flows=flows({"status": RUNNING, "acked_bytes": 100_000, "received_bytes": 60_000}, {}))
-    totals = EpisodeTotals(found)
+    totals = EpisodeTotals(dumbbell)
     totals.add(now, 0)
     assert totals.result()["lost_goodput_bps"] == 40_000 * 8 / 0.01
 
 
 def test_what_no_flow_tells_is_left_out():
-    found, info = scene()
-    totals = EpisodeTotals(found)
+    dumbbell, info = scene()
+    totals = EpisodeTotals(dumbbell)
     totals.add(frame(info), 0)
     result = totals.result()
     assert result["goodput_bps"] == result["jain_flows"] == 0
@@ -153,7 +153,7 @@ def test_what_no_flow_tells_is_left_out():
 
 
 def test_a_flow_that_was_stopped_has_a_rate_and_no_completion():
-    found, info = scene()
+    dumbbell, info = scene()
     now = frame(
         info,
         flows=flows(
@@ -161,59 +161,59 @@ def test_a_flow_that_was_stopped_has_a_rate_and_no_completion():
             {"status": RUNNING, "start_ns": 5 * MS, "received_bytes": 10},
         ),
     )
-    totals = EpisodeTotals(found)
+    totals = EpisodeTotals(dumbbell)
     totals.add(now, 0)
     assert (totals.result()["jain"], totals.result()["jain_flows"]) == (1, 2) and totals.result()["flows_ended"] == 0
 
 
 def test_the_round_trip_of_an_episode_is_that_of_the_flows_that_have_one():
     """The first step samples one flow; in the second step one of two flows has a round trip five times as long."""
-    found, info = scene()
-    totals = EpisodeTotals(found)
+    dumbbell, info = scene()
+    totals = EpisodeTotals(dumbbell)
     for srtt_us, other in ((1000, {}), (5000, {"status": RUNNING})):
         totals.add(frame(info, flows=flows({"status": RUNNING, "srtt_us": srtt_us}, other)), 0)
     assert totals.result()["rtt_s"] == pytest.approx(3e-3)
 
 
 def test_an_episode_without_a_round_trip_has_none():
-    found, info = scene(*UDP)
-    totals = EpisodeTotals(found)
+    dumbbell, info = scene(*UDP)
+    totals = EpisodeTotals(dumbbell)
     totals.add(frame(info, flows=flows({"status": RUNNING}, {"status": RUNNING})), 0)
     assert "rtt_s" not in totals.result() and totals.result()["queueing_delay_s"] == 0
 
 
 def test_the_first_frame_counts_nothing():
-    found, info = scene()
-    first = metrics(frame(info, step=0, t_ns=0, elapsed_ns=0), found)
+    dumbbell, info = scene()
+    first = metrics(frame(info, step=0, t_ns=0, elapsed_ns=0), dumbbell)
     assert {name: value for name, value in first.items() if value} == {"wanted": 1, "enforced": 1}
 
 
-def steps_of(found, info, count, elapsed_ns=MS):
+def steps_of(network, info, count, elapsed_ns=MS):
     rng = np.random.default_rng(5)
-    return [replace(random_frame(found, info, rng, step), elapsed_ns=elapsed_ns) for step in range(1, count + 1)]
+    return [replace(random_frame(network, info, rng, step), elapsed_ns=elapsed_ns) for step in range(1, count + 1)]
 
 
 @pytest.mark.parametrize("overrides", [(), UDP, ('workload.kind="all_to_all"',), ('workload.kind="none"',)])
 def test_a_step_among_others_measures_what_it_does_alone(overrides):
     """Equal to the last bit: looking at a step early must not change the totals."""
-    found, info = scene(*overrides)
-    frames = steps_of(found, info, 70)
-    together = columns(stacked(frames), found)
+    dumbbell, info = scene(*overrides)
+    frames = steps_of(dumbbell, info, 70)
+    together = columns(stacked(frames), dumbbell)
     assert list(together) == list(BLANK)
-    for place, each in enumerate(frames):
-        assert metrics(each, found) == {name: float(values[place]) for name, values in together.items()}
+    for row, step_frame in enumerate(frames):
+        assert metrics(step_frame, dumbbell) == {name: float(values[row]) for name, values in together.items()}
 
 
 def test_totals_are_the_same_whoever_looks_when():
-    found, info = scene()
-    frames = steps_of(found, info, 2 * BLOCK_STEPS + 9) + steps_of(found, info, 5, 2 * MS)
-    calm, curious = EpisodeTotals(found), EpisodeTotals(found)
-    unread = [calm.add(each, 0.25) for each in frames]
-    for place, each in enumerate(frames):
-        fill = curious.add(each, 0.25)
-        if place % 3 == 0:
-            assert fill() == metrics(each, found)
-        if place % 50 == 0:
+    dumbbell, info = scene()
+    frames = steps_of(dumbbell, info, 2 * BLOCK_STEPS + 9) + steps_of(dumbbell, info, 5, 2 * MS)
+    calm, curious = EpisodeTotals(dumbbell), EpisodeTotals(dumbbell)
+    unread = [calm.add(step_frame, 0.25) for step_frame in frames]
+    for step, step_frame in enumerate(frames):
+        fill = curious.add(step_frame, 0.25)
+        if step % 3 == 0:
+            assert fill() == metrics(step_frame, dumbbell)
+        if step % 50 == 0:
             curious.result()
     assert calm.result() == curious.result()
-    assert [fill() for fill in unread] == [metrics(each, found) for each in frames]
+    assert [fill() for fill in unread] == [metrics(step_frame, dumbbell) for step_frame in frames]

@@ -40,8 +40,8 @@ sys.meta_path.insert(0, FrozenModules({str(modules)!r}))
 import inner.part
 print(inner.part.VALUE, type(inner.part.__loader__).__name__, inner.part.__file__, inner.__path__[0])
 """
-    done = subprocess.run([sys.executable, "-S", "-c", program], env=env, capture_output=True, text=True, check=True)
-    return done.stdout.split()
+    interpreter = subprocess.run([sys.executable, "-S", "-c", program], env=env, capture_output=True, text=True, check=True)
+    return interpreter.stdout.split()
 
 
 def test_modules_are_frozen_once_and_anew_when_a_source_changes(env: dict[str, str], tmp_path: Path) -> None:
@@ -49,8 +49,8 @@ def test_modules_are_frozen_once_and_anew_when_a_source_changes(env: dict[str, s
     path = frozen.modules(env)
     assert path is not None and path.parent == tmp_path / "cache" / "frozen"
     assert value(path, env) == ["2", "FrozenModules", str(source / "part.py"), str(source)]
-    made = path.stat().st_mtime_ns, path.stat().st_ino
-    assert frozen.modules(env) == path and (path.stat().st_mtime_ns, path.stat().st_ino) == made
+    identity = path.stat().st_mtime_ns, path.stat().st_ino
+    assert frozen.modules(env) == path and (path.stat().st_mtime_ns, path.stat().st_ino) == identity
     (source / "other.py").write_text("VALUE = 41  # longer\n")
     assert value(path, env)[0] == "2", "the file is stale"
     assert frozen.modules(env) == path and value(path, env)[0] == "42"

@@ -47,22 +47,22 @@ def host_spec(*settings: str) -> spec.Spec:
 
 def in_namespace(body):
     """Returns the result of `body(socket)` in a new network namespace, which ends with it."""
-    found = []
+    outcomes = []
 
     def run() -> None:
         new_namespace()
         with NetlinkSocket() as sock:
             try:
-                found.append(body(sock))
+                outcomes.append(body(sock))
             except Exception as error:
-                found.append(error)
+                outcomes.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    if isinstance(found[0], Exception):
-        raise found[0]
-    return found[0]
+    if isinstance(outcomes[0], Exception):
+        raise outcomes[0]
+    return outcomes[0]
 
 
 def test_the_clock_is_the_grounds():
@@ -120,27 +120,27 @@ def links():
 @root
 def test_asking_the_kernel_leaves_nothing_and_tells_what_is_there():
     before = links()
-    lacking = needs.missing(needs.MODULES)
-    assert set(lacking) <= set(needs.MODULES)
+    missing_modules = needs.missing(needs.MODULES)
+    assert set(missing_modules) <= set(needs.MODULES)
     left, deadline = links() - before, time.monotonic() + 20
     while left := left & links():
         assert time.monotonic() < deadline, left  # what another test made goes with that test
         time.sleep(0.05)
     known = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
-    assert not {f"tcp_{name}" for name in known} & set(lacking)
+    assert not {f"tcp_{name}" for name in known} & set(missing_modules)
 
 
 @root
-@pytest.mark.parametrize("what", ["_bpf_program", "shapers.classify"])
-def test_a_kernel_without_bpf_is_told_apart_from_one_without_its_classifier(monkeypatch, what):
+@pytest.mark.parametrize("probe", ["_bpf_program", "shapers.classify"])
+def test_a_kernel_without_bpf_is_told_apart_from_one_without_its_classifier(monkeypatch, probe):
     if needs.missing(["bpf", "cls_bpf", "veth"]):
         pytest.skip("no BPF here")
 
     def refuse(*_):
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(f"dc_gym.run.grounds.host.needs.{what}", refuse)
-    with pytest.raises(UsageError, match=r"has no bpf, cls_bpf: " if what == "_bpf_program" else r"has no cls_bpf: "):
+    monkeypatch.setattr(f"dc_gym.run.grounds.host.needs.{probe}", refuse)
+    with pytest.raises(UsageError, match=r"has no bpf, cls_bpf: " if probe == "_bpf_program" else r"has no cls_bpf: "):
         needs.require(["bpf", "cls_bpf"])
 
 
@@ -193,9 +193,9 @@ def test_a_process_is_not_mistaken_for_another_of_its_number():
 
 
 def test_clean_ends_what_a_dead_run_owned_and_nothing_else(tmp_path):
-    mine, others = subprocess.Popen(["sleep", "600"]), subprocess.Popen(["sleep", "600"])
+    owned, others = subprocess.Popen(["sleep", "600"]), subprocess.Popen(["sleep", "600"])
     try:
-        me, ground = state.Process.of(os.getpid()), state.Process.of(mine.pid)
+        me, ground = state.Process.of(os.getpid()), state.Process.of(owned.pid)
         dead = state.Process(me.pid, me.start + 1)  # its number has been given to this process
         living = state.Run(me, state.Process.of(others.pid), "results/living").write(tmp_path)
         state.Run(dead, ground, "results/dead").write(tmp_path).rename(tmp_path / "1.run")
@@ -203,12 +203,12 @@ def test_clean_ends_what_a_dead_run_owned_and_nothing_else(tmp_path):
         state.Run(dead, reused, "results/older").write(tmp_path).rename(tmp_path / "2.run")
         state.Run(me, state.Process.of(others.pid), "results/living").write(tmp_path)
         (tmp_path / "3.run").write_text('{"runner": {"pi')
-        said = "\n".join(state.clean(tmp_path))
-        assert mine.wait(timeout=10) == -9 and others.poll() is None
+        report = "\n".join(state.clean(tmp_path))
+        assert owned.wait(timeout=10) == -9 and others.poll() is None
         assert sorted(path.name for path in tmp_path.iterdir()) == [living.name]
-        assert f"killed process {mine.pid}" in said and "left " in said and str(others.pid) not in said
+        assert f"killed process {owned.pid}" in report and "left " in report and str(others.pid) not in report
     finally:
-        for process in (mine, others):
+        for process in (owned, others):
             process.kill()
             process.wait()
     assert state.clean(tmp_path / "none") == []
@@ -243,31 +243,31 @@ def test_a_record_is_whole_or_as_it_was(tmp_path, monkeypatch):
         pass  # cut short by kill -9
     with unfinished.created(path) as (work, _):  # it is about to be renamed
         state.clean(tmp_path)
-    assert {found.name for found in tmp_path.iterdir()} == {path.name, work.name}
+    assert {entry.name for entry in tmp_path.iterdir()} == {path.name, work.name}
 
 
 def test_clean_waits_for_a_run_that_is_being_recorded(tmp_path, monkeypatch):
-    said, folder, write = [], tmp_path / "state", state.Run.write
-    cleaner = threading.Thread(target=lambda: said.extend(state.clean(folder)))
+    lines, folder, write = [], tmp_path / "state", state.Run.write
+    cleaner = threading.Thread(target=lambda: lines.extend(state.clean(folder)))
 
-    def write_beside_a_clean(run, place):
+    def write_beside_a_clean(run, state_folder):
         monkeypatch.setattr(state.Run, "write", write)
         cleaner.start()
         cleaner.join(0.3)
-        return write(run, place)
+        return write(run, state_folder)
 
     monkeypatch.setattr(state.Run, "write", write_beside_a_clean)
     with state.registered(tmp_path / "out", folder):
         cleaner.join()
-        assert len(said) == 1 and said[0].startswith("left"), "the clean saw the run's record"
+        assert len(lines) == 1 and lines[0].startswith("left"), "the clean saw the run's record"
 
 
 def test_the_module_is_loaded_when_the_run_is_on_record(tmp_path, monkeypatch):
-    said = []
+    lines = []
 
     def use_cable(module):
         (tmp_path / state.MARK).write_text("build\n")
-        said.extend(state.clean(tmp_path))
+        lines.extend(state.clean(tmp_path))
         raise KernelError("seen")
 
     monkeypatch.setattr(state, "registered", partial(state.registered, folder=tmp_path))
@@ -276,7 +276,7 @@ def test_the_module_is_loaded_when_the_run_is_on_record(tmp_path, monkeypatch):
     ground._module = tmp_path / "cable.ko"
     with pytest.raises(KernelError, match="seen"):
         ground.run(tmp_path / "out", lambda: None, print, Quiet())
-    assert len(said) == 1 and said[0].startswith("left") and (tmp_path / state.MARK).exists()
+    assert len(lines) == 1 and lines[0].startswith("left") and (tmp_path / state.MARK).exists()
 
 
 def test_a_module_of_another_build_is_not_ours(tmp_path, monkeypatch):
@@ -353,7 +353,7 @@ def test_a_machine_that_kept_up_has_no_faults():
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "words"),
+    ("index", "value", "words"),
     [
         (0, 0.97, "97% busy"),
         (1, 0.85, "85% in softirqs"),
@@ -363,9 +363,9 @@ def test_a_machine_that_kept_up_has_no_faults():
         (6, 2, "2 sweeps"),
     ],
 )
-def test_each_way_of_falling_behind_is_said(place, value, words):
+def test_each_way_of_falling_behind_is_said(index, value, words):
     values = [0.5, 0.2, 0.0, 0.0, 100_000, 900_000, 0]
-    values[place] = value
+    values[index] = value
     (fault,) = fidelity.Fidelity(*values).faults()
     assert words in fault
 
@@ -398,6 +398,6 @@ def test_watching_this_machine(monkeypatch):
     watch.start()
     while len(looked) < 2 and watch._thread.is_alive():  # it ends at once where root may not be a real-time process
         time.sleep(0.01)
-    found = watch.result(late_sweeps=0)
+    fidelity_facts = watch.result(late_sweeps=0)
     assert len(looked) == 2 and looked[0] >= t0_ns - fidelity.PERIOD_NS and looked[1] >= t0_ns + 100_000_000
-    assert 0 <= found.busiest_cpu <= 1 and found.timer_late_ns_worst >= found.timer_late_ns_p90 >= 0
+    assert 0 <= fidelity_facts.busiest_cpu <= 1 and fidelity_facts.timer_late_ns_worst >= fidelity_facts.timer_late_ns_p90 >= 0

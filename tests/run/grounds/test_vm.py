@@ -29,32 +29,32 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def parse(data: bytes) -> dict[str, tuple[int, bytes]]:
     """Returns mode and contents by path, read from a newc archive as the kernel's init/initramfs.c does."""
-    found, at = {}, 0
+    entries, at = {}, 0
     while True:
         assert data[at : at + 6] == b"070701"
         fields = [int(data[at + 6 + 8 * n : at + 14 + 8 * n], 16) for n in range(13)]
         name = data[at + 110 : at + 110 + fields[11] - 1].decode()
         at = (at + 110 + fields[11] + 3) // 4 * 4
         if name == "TRAILER!!!":
-            return found
-        found[name] = (fields[1], data[at : at + fields[6]])
+            return entries
+        entries[name] = (fields[1], data[at : at + fields[6]])
         at = (at + fields[6] + 3) // 4 * 4
 
 
 def test_the_initramfs_is_what_a_kernel_reads():
-    found = parse(cpio.archive({"init": b"#!", "lib/a/b.ko": b"12345", "modules": b""}))
-    assert found["init"] == (0o100755, b"#!") and found["lib/a/b.ko"][1] == b"12345" and found["modules"][1] == b""
-    assert found["lib"][0] == found["lib/a"][0] == found["dev"][0] == 0o040755
-    assert list(found).index("lib") < list(found).index("lib/a") < list(found).index("lib/a/b.ko")
-    assert found["dev/console"][0] == 0o020600
+    entries = parse(cpio.archive({"init": b"#!", "lib/a/b.ko": b"12345", "modules": b""}))
+    assert entries["init"] == (0o100755, b"#!") and entries["lib/a/b.ko"][1] == b"12345" and entries["modules"][1] == b""
+    assert entries["lib"][0] == entries["lib/a"][0] == entries["dev"][0] == 0o040755
+    assert list(entries).index("lib") < list(entries).index("lib/a") < list(entries).index("lib/a/b.ko")
+    assert entries["dev/console"][0] == 0o020600
 
 
 def test_modules_load_after_what_they_depend_on(tmp_path):
     depends = {"a": "b,c-d", "b": "", "c_d": "b", "alone": ""}
     for name, others in depends.items():
         (tmp_path / f"{name}.ko").write_bytes(b"\0license=GPL\0depends=" + others.encode() + b"\0name=x\0")
-    found = {name: tmp_path / f"{name}.ko" for name in depends}
-    assert vm_kernel.load_order(["a", "builtin", "alone"], found) == ["b", "c_d", "a", "alone"]
+    paths = {name: tmp_path / f"{name}.ko" for name in depends}
+    assert vm_kernel.load_order(["a", "builtin", "alone"], paths) == ["b", "c_d", "a", "alone"]
 
 
 def test_a_missing_qemu_names_its_package(monkeypatch):
@@ -65,10 +65,10 @@ def test_a_missing_qemu_names_its_package(monkeypatch):
 
 def test_its_files_are_where_a_janitor_watches(tmp_path, monkeypatch):
     """That a kill -9 then leaves nothing is tested in test_folder.py."""
-    seen = []
+    work_folders = []
 
     def stop(kernel, work, *rest):
-        seen.append(work)
+        work_folders.append(work)
         assert is_unfinished(work) and folder_lock.take(work) is None
         raise RuntimeError
 
@@ -77,7 +77,7 @@ def test_its_files_are_where_a_janitor_watches(tmp_path, monkeypatch):
     monkeypatch.setattr(vm, "_qemu", stop)
     with pytest.raises(RuntimeError):
         vm.run(None, ["true"], {}, tmp_path)
-    assert len(seen) == 1 and list(tmp_path.iterdir()) == []
+    assert len(work_folders) == 1 and list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(shutil.which(vm.QEMU) is None, reason="no qemu")
@@ -139,9 +139,9 @@ def test_the_same_run_on_the_host_ground(links, tmp_path):
     settings = [f"host.links={links}", "time.duration=4s", "time.warmup=1s", "monitor.interval=20ms"]
     words = [word for setting in settings for word in ("--set", setting)]
     spec = ROOT / "examples" / "dumbbell.toml"
-    done = in_vm("run", str(spec), "--ground", "host", "--no-plot", "--out", "out", *words, cwd=tmp_path)
+    child = in_vm("run", str(spec), "--ground", "host", "--no-plot", "--out", "out", *words, cwd=tmp_path)
     result = load_result(tmp_path / "out")
-    assert done.returncode == (0 if result.fit else 1), done.stderr
+    assert child.returncode == (0 if result.fit else 1), child.stderr
     assert result.manifest["ground"] == "host" and result.manifest["clock"] == "real" and result.manifest["links"] == links
     assert not [reason for reason in result.manifest["unfit_reasons"] if "sent" in reason or "received" in reason]
     ports = {row["port"] for row in result.manifest["calibration"] if row["how"] == "measured"}
@@ -154,8 +154,8 @@ def test_the_same_run_on_the_host_ground(links, tmp_path):
 @needs_qemu
 @pytest.mark.timeout(1800)
 def test_exit_codes_and_messages_come_through(tmp_path):
-    done = in_vm("run", "none.toml", "--ground", "host", cwd=tmp_path)
-    assert done.returncode == 2 and "none.toml: cannot read the spec" in done.stderr
+    child = in_vm("run", "none.toml", "--ground", "host", cwd=tmp_path)
+    assert child.returncode == 2 and "none.toml: cannot read the spec" in child.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -196,9 +196,9 @@ print("all clean")
 @needs_qemu
 @pytest.mark.timeout(1800)
 def test_clean_removes_just_ours_after_kill_9(tmp_path):
-    done = scripted(KILLED, tmp_path, timeout=1500)
-    assert done.returncode == 0 and "all clean" in done.stdout, done.stdout + done.stderr
-    assert "unloaded the module cable" in done.stdout
+    child = scripted(KILLED, tmp_path, timeout=1500)
+    assert child.returncode == 0 and "all clean" in child.stdout, child.stdout + child.stderr
+    assert "unloaded the module cable" in child.stdout
 
 
 AGENT = r"""
@@ -272,11 +272,11 @@ print("all as it should be")
 @pytest.mark.timeout(1800)
 def test_an_agent_in_real_time(tmp_path):
     """Tests an environment, what is left when it ends or is killed, and a policy in a run. Speed is not judged."""
-    done = scripted(AGENT, tmp_path, timeout=1700)
-    assert done.returncode == 0 and "all as it should be" in done.stdout, done.stdout + done.stderr
+    child = scripted(AGENT, tmp_path, timeout=1700)
+    assert child.returncode == 0 and "all as it should be" in child.stdout, child.stdout + child.stderr
     result = load_result(tmp_path / "out")
-    agent, told = result.manifest["agent"], result.manifest["spec"]["agent"]
-    assert (told["tbf"], told["burst"], result.manifest["links"]) == ("stock", "3028B", "netem")
+    agent, agent_spec = result.manifest["agent"], result.manifest["spec"]["agent"]
+    assert (agent_spec["tbf"], agent_spec["burst"], result.manifest["links"]) == ("stock", "3028B", "netem")
     steps = result.derived("agent")["step"].to_numpy()
     assert steps[0] == 0 and steps[-1] == 100 and agent["missed"] == 100 - len(steps) + 1
     assert agent["interval_mean_s"] <= agent["interval_p99_s"] <= agent["interval_max_s"]
@@ -336,8 +336,8 @@ print("all clean")
 @pytest.mark.timeout(1800)
 def test_nics_in_real_time_and_nothing_of_them_after_kill_9(tmp_path):
     """The result says whether this machine keeps up; each message must arrive whole at any speed."""
-    done = scripted(RDMA, tmp_path, timeout=1700)
-    assert done.returncode == 0 and "all clean" in done.stdout, done.stdout + done.stderr
+    child = scripted(RDMA, tmp_path, timeout=1700)
+    assert child.returncode == 0 and "all clean" in child.stdout, child.stdout + child.stderr
     result = load_result(tmp_path / "out")
     sent = result.records("nic_flows")
     assert result.manifest["ground"] == "host" and len(sent) == 2 and (sent["received_packets"] > 0).all()
@@ -388,12 +388,12 @@ def check_account(result: Result) -> None:
     rows = {row["port"]: row for row in result.manifest["capture"]}
     assert set(rows) == {"s1-eth3", "s2-eth3", "s2-eth1"}
     for port, row in rows.items():
-        found = captured(result, port)
-        assert (len(found.sent()), len(found.arrived()), found.lost) == (row["sent"], row["received"], 0)
+        capture = captured(result, port)
+        assert (len(capture.sent()), len(capture.arrived()), capture.lost) == (row["sent"], row["received"], 0)
         assert row["sent"] + row["sent_later"] == row["port_sent"] > 20
         assert row["received"] + row["received_later"] == row["port_received"] > 20
     sent, arrived = captured(result, "s1-eth3").sent(), captured(result, "s2-eth3").arrived()
-    assert arrived and [each.data for each in arrived] == [each.data for each in sent[: len(arrived)]]
+    assert arrived and [frame.data for frame in arrived] == [frame.data for frame in sent[: len(arrived)]]
 
 
 def marks_made(result: Result) -> int:
@@ -405,29 +405,29 @@ def marks_made(result: Result) -> int:
 
 def data_frames(frames: list[pcapng_reader.Frame]) -> list[tuple[int, list[int]]]:
     """Returns for each DATA frame of a NIC the bytes that the port has sent before it in this file, and its records."""
-    found, before = [], 0
+    records_by_offset, before = [], 0
     for frame in frames:
         if frame.data[23] == 17 and struct.unpack_from(">H", frame.data, 36) == (NIC_UDP,) and frame.data[43] == DATA:
             hops, *records = struct.unpack_from(">H5Q", frame.data, TELEMETRY_AT)
             assert not any(records[hops:])
-            found.append((before, records[:hops]))
+            records_by_offset.append((before, records[:hops]))
         before += frame.length
-    return found
+    return records_by_offset
 
 
 def check_records(frames: list[pcapng_reader.Frame], hops: int) -> None:
     """Checks the last record of each frame, that of the port which sent it, against the frames of the capture."""
     unit = telemetry.units(RATE_BPS)
     offsets = []
-    found = data_frames(frames)
-    assert len(found) > 20 and {len(records) for _, records in found} == {hops}
-    for before, records in found:
+    telemetry_frames = data_frames(frames)
+    assert len(telemetry_frames) > 20 and {len(records) for _, records in telemetry_frames} == {hops}
+    for before, records in telemetry_frames:
         sent = records[-1] >> 17 & (1 << SENT_BITS) - 1
         offsets.append(sent * unit.sent_bytes - before)
         assert records[-1] >> 61 == 0 and (records[-1] & 0x1FFFF) * unit.queue_bytes <= BUFFER_BYTES
     # What the port had sent before the file began is the same number for all frames, rounded down to a unit for each.
     assert max(offsets) - min(offsets) < unit.sent_bytes
-    times = [records[-1] >> 37 & (1 << TIME_BITS) - 1 for _, records in found]
+    times = [records[-1] >> 37 & (1 << TIME_BITS) - 1 for _, records in telemetry_frames]
     assert all((later - sooner) % (1 << TIME_BITS) < 1 << TIME_BITS - 1 for sooner, later in pairwise(times))
 
 
@@ -436,9 +436,9 @@ def check_records(frames: list[pcapng_reader.Frame], hops: int) -> None:
 @pytest.mark.timeout(3000)
 def test_the_queue_port_and_captures_in_real_time(tmp_path):
     """Marks, telemetry and captured frames are right at any speed; whether the run is fit is not judged."""
-    done = scripted(PORT, tmp_path, timeout=2900)
-    assert done.returncode == 0 and "all clean" in done.stdout, done.stdout + done.stderr
-    assert "unloaded the module cable" in done.stdout
+    child = scripted(PORT, tmp_path, timeout=2900)
+    assert child.returncode == 0 and "all clean" in child.stdout, child.stdout + child.stderr
+    assert "unloaded the module cable" in child.stdout
     results = {name: load_result(tmp_path / name) for name in ("step", "slope", "told")}
     for result in results.values():
         check_account(result)
@@ -448,10 +448,10 @@ def test_the_queue_port_and_captures_in_real_time(tmp_path):
     for name in ("slope", "told"):
         flows = results[name].records("nic_flows")
         assert (flows["received_packets"] > 0).all() and not flows["broken_messages"].any()
-    told = results["told"]
-    check_records(captured(told, "s1-eth3").sent(), hops=1)
-    check_records(captured(told, "s2-eth1").sent(), hops=2)
-    assert len(told.records("decisions")) > 0
+    telemetry_result = results["told"]
+    check_records(captured(telemetry_result, "s1-eth3").sent(), hops=1)
+    check_records(captured(telemetry_result, "s2-eth1").sent(), hops=2)
+    assert len(telemetry_result.records("decisions")) > 0
 
 
 SHELL = """
@@ -467,6 +467,6 @@ sys.exit(subprocess.run(shell, input=commands, text=True).returncode)
 @needs_qemu
 @pytest.mark.timeout(1800)
 def test_a_shell_on_the_host_ground(tmp_path):
-    done = scripted(SHELL, tmp_path, 1700)
-    assert "*** Results: 0% dropped (12/12 received)" in done.stdout, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "10.0.0.4" and done.returncode == 4
+    child = scripted(SHELL, tmp_path, 1700)
+    assert "*** Results: 0% dropped (12/12 received)" in child.stdout, child.stdout + child.stderr
+    assert child.stdout.splitlines()[-1] == "10.0.0.4" and child.returncode == 4

@@ -62,8 +62,8 @@ def test_records_are_those_of_c(kind: RecordKind) -> None:
     header, struct, magic, version = HEADERS[kind]
     declared = "ctrl/nic/shim.h" if kind is NIC_SETTINGS else header
     plain = PLAIN.get(struct)
-    found = layout(declared, struct) if plain is None else (plain, {name: (0, plain) for name in kind.dtype.names})
-    assert layout_of(kind.dtype) == found
+    expected = layout(declared, struct) if plain is None else (plain, {name: (0, plain) for name in kind.dtype.names})
+    assert layout_of(kind.dtype) == expected
     assert (texts(header, magic), numbers(header, version)) == ([kind.magic.decode()], [kind.version])
 
 
@@ -89,9 +89,9 @@ def tables(requests: list[FlowRequest]) -> dict[RecordKind, np.ndarray]:
 
 
 def test_flows_byte_for_byte() -> None:
-    asked = [FlowRequest(src, dst, 5001, stop_ns=30, rate_bps=10**7) for src, dst in (("h1", "h3"), ("h2", "h4"))]
-    found = tables(asked)
-    assert found[NETNS]["path"].tolist() == [f"/run/netns/{host}".encode() for host in ("h1", "h3", "h2", "h4")]
+    requests = [FlowRequest(src, dst, 5001, stop_ns=30, rate_bps=10**7) for src, dst in (("h1", "h3"), ("h2", "h4"))]
+    records = tables(requests)
+    assert records[NETNS]["path"].tolist() == [f"/run/netns/{host}".encode() for host in ("h1", "h3", "h2", "h4")]
     flows = ((0, 1, 1, 3, 0, 0, 26551), (2, 3, 2, 4, 1, 3, 46482))
     rows = [
         (
@@ -100,27 +100,27 @@ def test_flows_byte_for_byte() -> None:
         )
         for src_ns, dst_ns, src, dst, listener, path_start, src_port in flows
     ]
-    assert found[FLOW].tobytes() == np.array(rows, FLOW.dtype).tobytes()
-    assert found[OPENS].tolist() == [] and found[PATH]["row"].tolist() == [6, 2, 3, 7, 2, 4]
+    assert records[FLOW].tobytes() == np.array(rows, FLOW.dtype).tobytes()
+    assert records[OPENS].tolist() == [] and records[PATH]["row"].tolist() == [6, 2, 3, 7, 2, 4]
 
 
 def test_gates_lengths_and_listeners() -> None:
-    asked = [
+    requests = [
         FlowRequest("h1", "h3", 5001, size_bytes=9, opens=(0, 1)),
         FlowRequest("h3", "h1", 5001, 7, gate=1, length_ns=5, transport="udp", rate_bps=8, gaps="uniform"),
         FlowRequest("h2", "h3", 5001, opens=(0, 1)),
         FlowRequest("h2", "h3", 5001, transport="udp", rate_bps=8),
         FlowRequest("h2", "h3", 5002),
     ]
-    found = tables(asked)
-    flows = found[FLOW]
+    records = tables(requests)
+    flows = records[FLOW]
     assert flows["gate"].tolist() == [inputs.NEVER, 1, *[inputs.NEVER] * 3]
     assert flows["transport"].tolist() == [0, 1, 0, 1, 0] and flows["gaps"].tolist() == [0, 1, 0, 0, 0]
     assert (flows["start_ns"][1], flows["length_ns"][1], flows["stop_ns"][1]) == (7, 5, 0)
     assert flows["listener"].tolist() == [0, 1, 0, 3, 4], "the first flow to the same transport, host and port"
-    assert found[OPENS]["gate"].tolist() == [0, 1], "equal lists lie there once"
+    assert records[OPENS]["gate"].tolist() == [0, 1], "equal lists lie there once"
     assert list(zip(flows["opens_start"].tolist(), flows["opens_len"].tolist(), strict=True))[:3] == [(0, 2), (2, 0), (0, 2)]
-    rows = found[PATH]["row"]
+    rows = records[PATH]["row"]
     path = [rows[flow["path_start"] : flow["path_start"] + flow["path_len"]].tolist() for flow in flows]
     assert path[2] == path[3] == path[4] != path[0]
 
@@ -130,8 +130,8 @@ def test_ports_are_the_rows_of_the_state_matrix(tmp_path: Path) -> None:
     (table,) = record_file.read(tmp_path / "ports", KINDS)
     assert table.kind is PORT and table.records["name"].tolist() == [port.ifname.encode() for port in DUMBBELL.ports()]
     switches = {switch.name for switch in DUMBBELL.switches}
-    wanted = ["-" if port.node in switches else f"/run/netns/{port.node}" for port in DUMBBELL.ports()]
-    assert table.records["netns"].tolist() == [each.encode() for each in wanted]
+    namespaces = ["-" if port.node in switches else f"/run/netns/{port.node}" for port in DUMBBELL.ports()]
+    assert table.records["netns"].tolist() == [namespace.encode() for namespace in namespaces]
 
 
 # --- how a file is shown and refused
@@ -161,8 +161,8 @@ def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
     }
     record_file.write(path, PORT.table([port("a", "-"), port("b", "/n/b")]), rows_of_actuators(), ACTUATOR_FIELD.table([amounts]))
     argv = [sys.executable, "-m", "dc_gym.run.plan.inputs"]
-    shown = subprocess.run([*argv, str(path)], capture_output=True, text=True, check=True).stdout
-    assert shown == (
+    csv = subprocess.run([*argv, str(path)], capture_output=True, text=True, check=True).stdout
+    assert csv == (
         "name,netns,ifname,class,reserved\na,-,a,0,0\nb,/n/b,b,0,0\n\n"
         "actuator,qdisc,low,high,start,row,n_values,request_start,request_len,writes_start,n_writes,reads_start,n_reads,"
         "control_addr,control_port,reserved\n"
@@ -170,8 +170,8 @@ def test_a_file_is_shown_as_csv(tmp_path: Path) -> None:
         "multiplier,divisor,value,width,offset,attribute,nest,index\n4294967296,1000000,2,4,0,3,6,1\n\n"
     )
     for words in ([str(tmp_path / "none")], [], [str(path), "more"]):
-        done = subprocess.run([*argv, *words], capture_output=True, text=True)
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        child = subprocess.run([*argv, *words], capture_output=True, text=True)
+        assert (child.returncode, child.stdout, child.stderr.count("\n")) == (2, "", 1)
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ def names(folder: Path, text: str, **axes: Any) -> list[str]:
 
 def test_a_grid_is_every_value_with_every_other(folder: Path) -> None:
     rates = '"topology.rate" = ["10Mbit/s", "1Gbit/s"]'
-    found = names(folder, f'base = "spec.toml"\n[grid]\n"controller.name" = ["dctcp", "cubic"]\n{rates}\nseed = "2..3"')
-    assert found[:3] == ["dctcp-rate-10Mbits-s2", "dctcp-rate-10Mbits-s3", "dctcp-rate-1Gbits-s2"] and len(found) == 8
+    cell_names = names(folder, f'base = "spec.toml"\n[grid]\n"controller.name" = ["dctcp", "cubic"]\n{rates}\nseed = "2..3"')
+    assert cell_names[:3] == ["dctcp-rate-10Mbits-s2", "dctcp-rate-10Mbits-s3", "dctcp-rate-1Gbits-s2"] and len(cell_names) == 8
     last = grid.load(folder / "grid.toml").points[-1]
     assert (last.spec.controller.name, last.spec.topology.rate_bps, last.spec.seed) == ("cubic", 10**9, 3)
     assert last.values == {"controller.name": "cubic", "topology.rate": "1Gbit/s", "seed": 3}
@@ -65,8 +65,8 @@ def test_a_grid_is_every_value_with_every_other(folder: Path) -> None:
 
 
 def test_the_example_is_one() -> None:
-    found = grid.load(EXAMPLES / "sweep.toml")
-    assert len(found.points) == 12 and found.points[0].name == "dctcp-rate-10Mbits-s1"
+    example = grid.load(EXAMPLES / "sweep.toml")
+    assert len(example.points) == 12 and example.points[0].name == "dctcp-rate-10Mbits-s1"
 
 
 def test_further_blocks_and_an_inline_base(folder: Path) -> None:
@@ -121,9 +121,9 @@ def test_names_that_would_be_the_same_get_a_number(folder: Path) -> None:
     ],
 )
 def test_a_wrong_grid_is_one_line(folder: Path, text: str, words: str) -> None:
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError) as excinfo:
         names(folder, text)
-    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert words in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 # Sweeps with a stand-in for the runs themselves.
@@ -134,7 +134,7 @@ FINGERPRINT = "f00d"
 @pytest.fixture
 def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Runs `dcgym sweep` on seeds 1..3 with cells that take no time; `bad` says for a cell's name how it ends."""
-    monkeypatch.setattr(command, "_fingerprints", lambda asked, progress: {"lab": FINGERPRINT})
+    monkeypatch.setattr(command, "_fingerprints", lambda specs, progress: {"lab": FINGERPRINT})
     ran: list[str] = []
     bad: dict[str, str] = {}
 
@@ -164,9 +164,9 @@ def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
 
     def run(spec: str = "spec.toml", seeds: Any = (1, 2, 3), **options: Any) -> tuple[int, list[str]]:
         ran.clear()
-        given = {"controllers": None, "overrides": [], "jobs": 1, "address": None, "retry": False, "force": False} | options
+        settings = {"controllers": None, "overrides": [], "jobs": 1, "address": None, "retry": False, "force": False} | options
         args = Namespace(
-            **{"plot": False, "trust": False} | {"spec": folder / spec, "seeds": list(seeds), "out": folder / "out"} | given
+            **{"plot": False, "trust": False} | {"spec": folder / spec, "seeds": list(seeds), "out": folder / "out"} | settings
         )
         return sweep.main(args, Quiet()), list(ran)
 
@@ -179,24 +179,24 @@ def test_what_is_there_is_kept(pretend: Any, folder: Path, capsys: pytest.Captur
     assert pretend() == (0, [])
     assert pretend(seeds=(2, 3, 4)) == (0, ["s4"])
     assert "goodput Mbit/s" in capsys.readouterr().out
-    told = json.loads((folder / "out" / state.SUMMARY).read_text())
-    assert (told["sweep_version"], told["keys"], told["fingerprints"]) == (1, ["seed"], {"lab": FINGERPRINT})
-    first = told["cells"][0]
+    overview = json.loads((folder / "out" / state.SUMMARY).read_text())
+    assert (overview["sweep_version"], overview["keys"], overview["fingerprints"]) == (1, ["seed"], {"lab": FINGERPRINT})
+    first = overview["cells"][0]
     assert (first["name"], first["values"], first["state"]) == ("s2", {"seed": 2}, "done")
     assert first["digest"] == results.load_result(folder / "out" / "s2").digest
-    assert {each.name for each in (folder / "out").iterdir()} == {
+    assert {entry.name for entry in (folder / "out").iterdir()} == {
         *("s1", "s2", "s3", "s4", "specs", state.SUMMARY, summary.CSV, summary.PARQUET, known.NAME)
     }
 
 
 def test_runs_draw_their_plots_on_request(pretend: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
+    cells_run: list[Any] = []
     inner = pool.run_cells
-    monkeypatch.setattr(pool, "run_cells", lambda cells, *rest: asked.extend(cells) or inner(cells, *rest))
-    assert pretend(seeds=(1,)) == (0, ["s1"]) and asked.pop().options == ["--no-plot"]
-    assert pretend(seeds=(1, 2), plot=True) == (0, ["s2"]) and asked.pop().options == ["--plot"], "only new runs draw"
+    monkeypatch.setattr(pool, "run_cells", lambda cells, *rest: cells_run.extend(cells) or inner(cells, *rest))
+    assert pretend(seeds=(1,)) == (0, ["s1"]) and cells_run.pop().options == ["--no-plot"]
+    assert pretend(seeds=(1, 2), plot=True) == (0, ["s2"]) and cells_run.pop().options == ["--plot"], "only new runs draw"
     edit_manifest(folder / "out" / "s2", fingerprint="beef")
-    assert pretend(seeds=(2,), force=True) == (0, ["s2"]) and asked.pop().options == ["--no-plot", "--force"]
+    assert pretend(seeds=(2,), force=True) == (0, ["s2"]) and cells_run.pop().options == ["--no-plot", "--force"]
     parsed = parser.build().parse_args(["sweep", "x.toml"]), parser.build().parse_args(["sweep", "x.toml", "--plot"])
     assert [args.plot for args in parsed] == [False, True]
 
@@ -215,8 +215,8 @@ def test_the_summary_has_a_row_a_run(pretend: Any, folder: Path) -> None:
 def test_a_failed_run_is_told_and_retried_on_request(pretend: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pretend.bad |= {"s2": "dies of age", "s3": "lost a frame"}
     assert pretend() == (1, ["s1", "s2", "s3"])
-    shown = capsys.readouterr().out
-    assert "s2: exit 1: dcgym: dies of age" in shown and "s3: exit 1: unfit: lost a frame" in shown and "--retry" in shown
+    stdout = capsys.readouterr().out
+    assert "s2: exit 1: dcgym: dies of age" in stdout and "s3: exit 1: unfit: lost a frame" in stdout and "--retry" in stdout
     assert pretend() == (1, []), "it is not run again unasked"
     assert "dies of age" in capsys.readouterr().out, "and told again"
     pretend.bad.pop("s2")
@@ -241,8 +241,8 @@ def test_an_interrupted_sweep_goes_on(pretend: Any, folder: Path, capsys: pytest
     with pytest.raises(KeyboardInterrupt):
         pretend()
     assert "1 done, 2 waiting; the same command goes on" in capsys.readouterr().err
-    told = json.loads((folder / "out" / state.SUMMARY).read_text())
-    assert [cell["state"] for cell in told["cells"]] == ["done", "waiting", "waiting"]
+    overview = json.loads((folder / "out" / state.SUMMARY).read_text())
+    assert [cell["state"] for cell in overview["cells"]] == ["done", "waiting", "waiting"]
     pretend.bad.clear()
     assert pretend() == (0, ["s2", "s3"])
 
@@ -291,8 +291,8 @@ def test_a_repeat_reads_and_checks_only_what_changed(counted: Any, folder: Path)
     assert {path: path.stat().st_mtime_ns for path in files} == files, "and writes nothing"
     assert counted(seeds=(2, 3, 4)) == (0, ["s4"], 1, 1)
     assert counted() == (0, [], 0, 0), "what another grid named stays known"
-    told = json.loads((folder / "out" / state.SUMMARY).read_text())
-    assert [(cell["name"], cell["values"], cell["summary"]["drops"]) for cell in told["cells"]] == [
+    overview = json.loads((folder / "out" / state.SUMMARY).read_text())
+    assert [(cell["name"], cell["values"], cell["summary"]["drops"]) for cell in overview["cells"]] == [
         ("s1", {"seed": 1}, 3), ("s2", {"seed": 2}, 3), ("s3", {"seed": 3}, 3),
     ]  # fmt: skip
 
@@ -320,7 +320,7 @@ def test_a_known_result_of_another_fingerprint_spec_or_program_is_found(
     (folder / "spec.toml").write_text(SPEC)
     monkeypatch.setattr(grid.fingerprint, "programs", lambda: "other")
     assert counted()[2:] == (3, 3), "other programs may read a spec otherwise"
-    monkeypatch.setattr(command, "_fingerprints", lambda asked, progress: {"lab": "beef"})
+    monkeypatch.setattr(command, "_fingerprints", lambda specs, progress: {"lab": "beef"})
     with pytest.raises(UsageError, match=f"has the fingerprint {FINGERPRINT}, a run would have beef now"):
         counted()
     assert counted(force=True)[1] == ["s1", "s2", "s3"]
@@ -413,15 +413,15 @@ def test_a_file_that_is_called_like_a_module_does_not_stand_for_it(folder: Path,
 
 
 def test_a_tally_tells_how_long_the_rest_takes() -> None:
-    said: list[str] = []
+    lines: list[str] = []
     now_s = [0.0]
 
     class Heard(Quiet):
         def advance(self, done: int, total: int, state: str = "") -> None:
-            said.append(state)
+            lines.append(state)
 
         def note(self, line: str) -> None:
-            said.append(line)
+            lines.append(line)
 
     tally = pool.Tally(4, Heard(), lambda: now_s[0])
     cell = pool.Cell("one", Path("spec"), Path("out"))
@@ -429,7 +429,7 @@ def test_a_tally_tells_how_long_the_rest_takes() -> None:
     now_s[0] = 10.0
     tally.count(pool.CellOutcome(cell, 0, ""))
     tally.count(pool.CellOutcome(cell, 1, "dcgym: no\nlab: x"))
-    assert said == ["0 of 4 runs", "1 of 4 runs, about 30 s to go", "one: dcgym: no", "2 of 4 runs, 1 failed, about 10 s to go"]
+    assert lines == ["0 of 4 runs", "1 of 4 runs, about 30 s to go", "one: dcgym: no", "2 of 4 runs, 1 failed, about 10 s to go"]
 
 
 # Whole sweeps.
@@ -448,8 +448,8 @@ def digests(out: Path) -> dict[str, str]:
 def test_a_killed_sweep_goes_on_and_ends_as_an_undisturbed_one(folder: Path, lab_kernel: Path) -> None:
     whole, killed = folder / "whole", folder / "killed"
     words = ("sweep", folder / "spec.toml", "--seeds", "1..4", "--jobs", "2", "--quiet", "--out")
-    done = dcgym(*words, whole)
-    assert done.returncode == 0, done.stderr
+    sweep_run = dcgym(*words, whole)
+    assert sweep_run.returncode == 0, sweep_run.stderr
     process = subprocess.Popen([sys.executable, "-m", "dc_gym.cli.main", *map(str, words), str(killed)], start_new_session=True)
     deadline = time.monotonic() + 240
     while not any((killed / name).is_dir() for name in ("s1", "s2")):
@@ -460,12 +460,12 @@ def test_a_killed_sweep_goes_on_and_ends_as_an_undisturbed_one(folder: Path, lab
     while any(path.name.endswith(".partial") for path in killed.iterdir()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    kept = {path.name: path.stat().st_ino for path in killed.iterdir() if (path / "manifest.json").exists()}
-    assert 1 <= len(kept) <= 3
-    done = dcgym(*words, killed)
-    assert done.returncode == 0, done.stderr
+    inodes = {path.name: path.stat().st_ino for path in killed.iterdir() if (path / "manifest.json").exists()}
+    assert 1 <= len(inodes) <= 3
+    sweep_run = dcgym(*words, killed)
+    assert sweep_run.returncode == 0, sweep_run.stderr
     assert digests(killed) == digests(whole)
-    assert all((killed / name).stat().st_ino == number for name, number in kept.items()), "what was done was not done again"
+    assert all((killed / name).stat().st_ino == number for name, number in inodes.items()), "what was done was not done again"
 
 
 @pytest.mark.lab
@@ -503,11 +503,11 @@ def test_a_run_that_cannot_be_is_listed_with_its_reason(folder: Path, lab_kernel
     (folder / "big.toml").write_text(SPEC.replace("dumbbell-10m", "fattree-k8").replace("600ms", "1ms"))
     text = 'base = "big.toml"\n[grid]\n"lab.memory" = ["512MiB", "64MiB"]'
     (folder / "grid.toml").write_text(text)
-    done = dcgym("sweep", folder / "grid.toml", "--quiet", "--out", folder / "out")
-    assert done.returncode == 1
-    assert "memory-512MiB" in done.stdout and "memory-64MiB: exit 1: dcgym: " in done.stdout and "raise lab.memory" in done.stdout
-    done = dcgym("run", folder / "out" / "specs" / "memory-64MiB.json", "--quiet", "--out", folder / "again")
-    assert done.returncode == 1 and "raise lab.memory" in done.stderr
+    run = dcgym("sweep", folder / "grid.toml", "--quiet", "--out", folder / "out")
+    assert run.returncode == 1
+    assert "memory-512MiB" in run.stdout and "memory-64MiB: exit 1: dcgym: " in run.stdout and "raise lab.memory" in run.stdout
+    run = dcgym("run", folder / "out" / "specs" / "memory-64MiB.json", "--quiet", "--out", folder / "again")
+    assert run.returncode == 1 and "raise lab.memory" in run.stderr
 
 
 @pytest.mark.lab
@@ -541,8 +541,8 @@ def test_on_a_ray_cluster_the_results_are_the_same(folder: Path, lab_kernel: Pat
     assert "t0-11s: exit 1: dcgym: " in there.stdout
     assert ring.returncode == 0 and list((folder / "ring" / "run" / "code").iterdir()), ring.stderr + ring.stdout
     assert sorted(path.name for path in (folder / "there").iterdir()) == sorted(path.name for path in (folder / "here").iterdir())
-    done = dcgym(*words, folder / "there")
-    assert done.returncode == 1 and digests(folder / "there") == digests(folder / "here"), "and it can go on here"
+    repeat = dcgym(*words, folder / "there")
+    assert repeat.returncode == 1 and digests(folder / "there") == digests(folder / "here"), "and it can go on here"
 
 
 def test_without_ray_or_without_a_cluster_it_is_one_line(pretend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -554,9 +554,9 @@ def test_without_ray_or_without_a_cluster_it_is_one_line(pretend: Any, monkeypat
 def test_runs_in_real_time_go_one_at_a_time_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "run_cells", lambda cells, jobs, progress, on_end: jobs)
     monkeypatch.setattr(pool, "cpus", lambda: 8)
-    for jobs, real_time, wanted in ((None, True, 1), (None, False, 8), (3, True, 3)):
+    for jobs, real_time, expected_jobs in ((None, True, 1), (None, False, 8), (3, True, 3)):
         runs = command._where(Namespace(address=None, jobs=jobs), real_time)
-        assert runs([], Quiet(), lambda outcome: None) == wanted
+        assert runs([], Quiet(), lambda outcome: None) == expected_jobs
 
 
 def test_a_result_that_cannot_be_kept_fails_its_cell_alone(tmp_path: Path) -> None:
@@ -574,21 +574,21 @@ def test_a_result_that_cannot_be_kept_fails_its_cell_alone(tmp_path: Path) -> No
         driver._bring(name)
     assert [outcome.status for outcome in ended] == [2, 1, 2]
     words = ("manifest.json is missing", "does not belong into a result", "exists; replace it with --force")
-    assert all(said in outcome.message for outcome, said in zip(ended, words, strict=True))
+    assert all(reason in outcome.message for outcome, reason in zip(ended, words, strict=True))
 
 
 def test_runs_that_fail_alike_are_told_once(tmp_path):
     """A folder that no lab can use is refused once, not once a run."""
-    told: list[str] = []
+    notes: list[str] = []
     outcomes = [
         pool.CellOutcome(pool.Cell(name, tmp_path / "x.toml", tmp_path / name), 2, f"dcgym: {tmp_path / name}.partial: no room")
         for name in ("s1", "s2", "s3")
     ]
     assert pool.failures(outcomes) == [f"s1: exit 2: dcgym: {tmp_path}/s1.partial: no room (2 more like it)"]
-    tally = pool.Tally(3, SimpleNamespace(note=told.append, advance=lambda *_: None))  # type: ignore[arg-type]
+    tally = pool.Tally(3, SimpleNamespace(note=notes.append, advance=lambda *_: None))  # type: ignore[arg-type]
     for outcome in outcomes:
         tally.count(outcome)
-    assert told == [f"s1: dcgym: {tmp_path}/s1.partial: no room"]
+    assert notes == [f"s1: dcgym: {tmp_path}/s1.partial: no room"]
 
 
 def test_a_demo_below_a_labs_own_folders_is_refused_before_anything_is_made():
@@ -598,7 +598,7 @@ def test_a_demo_below_a_labs_own_folders_is_refused_before_anything_is_made():
 
 
 @pytest.mark.parametrize(
-    ("values", "kind", "kept"),
+    ("values", "kind", "expected"),
     [
         ([1, None, 2], pa.int64(), [1, None, 2]),
         ([True, None, False], pa.bool_(), [True, None, False]),
@@ -609,6 +609,6 @@ def test_a_demo_below_a_labs_own_folders_is_refused_before_anything_is_made():
         ([None, None], pa.null(), [None, None]),
     ],
 )
-def test_a_column_has_one_type(values: list[object], kind: pa.DataType, kept: list[object]) -> None:
+def test_a_column_has_one_type(values: list[object], kind: pa.DataType, expected: list[object]) -> None:
     column = summary._column(values)
-    assert (column.type, column.to_pylist()) == (kind, kept)
+    assert (column.type, column.to_pylist()) == (kind, expected)

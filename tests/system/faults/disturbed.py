@@ -95,10 +95,10 @@ def _sweep_again(spec: Path, out: Path) -> list[str]:
 
 
 def _sweep_digest(out: Path) -> str:
-    digests = [_run_digest(each) for each in sorted(out.glob("s[12]"))]
+    digests = [_run_digest(run_folder) for run_folder in sorted(out.glob("s[12]"))]
     table = json.loads((out / SUMMARY).read_text()) if (out / SUMMARY).exists() else {"cells": []}
-    done = [cell["digest"] for cell in table["cells"] if cell["state"] == "done"]
-    return " ".join(digests) if len(done) == 2 and done == digests else ""
+    done_digests = [cell["digest"] for cell in table["cells"] if cell["state"] == "done"]
+    return " ".join(digests) if len(done_digests) == 2 and done_digests == digests else ""
 
 
 def _train_argv(_: Path, out: Path) -> list[str]:
@@ -141,19 +141,19 @@ class DisturbedJob:
     def play(self, env: Mapping[str, str] | None = None, disturb: Disturb | None = None, *, killed: bool = False) -> Ended:
         """Runs the job, and judges how it ended. `killed`: it may have ended by SIGKILL, without a word."""
         self._played += 1
-        place, scratch = self.folder / f"n{self._played}", self.folder / "tmp"
-        for each in (place, scratch):
-            each.mkdir()
-        out = place / "out"
-        own = {**os.environ, "TMPDIR": str(scratch), **(env or {})}
-        code, errors, faults = _watched(self.job.argv(self.spec, out), own, disturb)
+        workspace, scratch = self.folder / f"n{self._played}", self.folder / "tmp"
+        for directory in (workspace, scratch):
+            directory.mkdir()
+        out = workspace / "out"
+        environment = {**os.environ, "TMPDIR": str(scratch), **(env or {})}
+        code, errors, faults = _watched(self.job.argv(self.spec, out), environment, disturb)
         digest, broken = self._judge_result(out)
         faults += [*broken, *_judge_words(code, errors, digest, killed=killed)]
         faults += [f"left {path.name}" for path in _leftovers(scratch, out, killed=killed)]
         if not digest and not faults and out.exists():
             faults += self._resume(out)
         if not faults:
-            shutil.rmtree(place)
+            shutil.rmtree(workspace)
         shutil.rmtree(scratch)
         return Ended(code, errors, digest, faults)
 
@@ -240,8 +240,8 @@ def _judge_words(code: int, errors: str, digest: str, *, killed: bool) -> list[s
     if unsaid and not faults:
         faults.append(f"not a line for users: {unsaid[0]}")
     lines = [line for line in errors.splitlines() if line.startswith(WORDS[0])]
-    faults += [f"names no file: {line}" for line in lines if any(each in line for each in OF_A_FILE) and _is_nameless(line)]
-    faults += [f"says no remedy: {line}" for line in lines if any(each in line for each in OF_A_LIMIT) and ";" not in line]
+    faults += [f"names no file: {line}" for line in lines if any(phrase in line for phrase in OF_A_FILE) and _is_nameless(line)]
+    faults += [f"says no remedy: {line}" for line in lines if any(phrase in line for phrase in OF_A_LIMIT) and ";" not in line]
     return faults
 
 
@@ -259,13 +259,13 @@ def _watched(words: Sequence[str], env: Mapping[str, str], disturb: Disturb | No
     try:
         if disturb is not None:
             disturb(driver)
-        said, errors = driver.communicate(timeout=LIMIT_S)
+        output, errors = driver.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         faults.append(f"hangs after {LIMIT_S:g} s")
         driver.kill()
-        said, errors = driver.communicate()
+        output, errors = driver.communicate()
     faults += [f"left process {process.pid} ({process.name})" for process in _remaining(before)]
-    if driver.returncode > 0 and not said + errors:  # a sweep names on standard output the runs that failed
+    if driver.returncode > 0 and not output + errors:  # a sweep names on standard output the runs that failed
         faults.append(f"exit {driver.returncode} without a word")
     return driver.returncode, errors.decode(errors="replace"), faults
 
@@ -273,11 +273,11 @@ def _watched(words: Sequence[str], env: Mapping[str, str], disturb: Disturb | No
 def _remaining(before: set[int]) -> list[Process]:
     """Waits until all processes but those of before have ended. Ends and returns those that do not."""
     deadline = time.monotonic() + QUIET_S
-    while (left := [each for each in descendants(os.getpid()) if each.pid not in before]) and time.monotonic() < deadline:
+    while (left := [child for child in descendants(os.getpid()) if child.pid not in before]) and time.monotonic() < deadline:
         time.sleep(0.02)
-    for each in left:
+    for child in left:
         with suppress(ProcessLookupError):
-            os.kill(each.pid, signal.SIGKILL)
+            os.kill(child.pid, signal.SIGKILL)
     for pid in children(os.getpid()).keys() - before:  # adopted, and ended
         with suppress(ChildProcessError):
             os.waitpid(pid, 0)

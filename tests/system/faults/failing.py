@@ -81,7 +81,7 @@ class FailingJob:
         *self.counts, _ = COUNTS.unpack_from(self._state.read_bytes())
         calls = [f"{line} ".split(" ", 2) for line in log.read_text().splitlines()]
         sites = {site: CallSite(kind, site, stack.strip()) for kind, site, stack in reversed(calls) if PROBE not in stack}
-        self.sites = sorted(sites.values(), key=lambda each: each.site)
+        self.sites = sorted(sites.values(), key=lambda call_site: call_site.site)
 
     def draw(self, draw: random.Random) -> Iterator[str]:
         """Yields rules for calls by number. Each kind is as likely as another, since a run opens files most of the time."""
@@ -105,5 +105,5 @@ class FailingJob:
     def _preload(self, rule: str) -> dict[str, str]:
         """Returns the environment of a job whose calls fail by a rule, and forgets the calls of the last job."""
         self._state.write_bytes(bytes(STATE_BYTES))
-        state, own = str(self._state), str(PACKAGE)
-        return {"LD_PRELOAD": str(self._library), "DCGYM_CALLS_STATE": state, "DCGYM_CALLS_OWN": own, "DCGYM_CALLS_FAIL": rule}
+        state, root = str(self._state), str(PACKAGE)
+        return {"LD_PRELOAD": str(self._library), "DCGYM_CALLS_STATE": state, "DCGYM_CALLS_OWN": root, "DCGYM_CALLS_FAIL": rule}

@@ -74,7 +74,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(failing: FailingJob) -> N
 
 
 @pytest.mark.parametrize(
-    ("kind", "stack", "number", "code", "told"),
+    ("kind", "stack", "number", "code", "message"),
     [
         ("open", r"^\S+:iterdir (\S+:empty )?folder\.py:\d+:_claim ", errno.EACCES, 2, "out.partial: Permission denied"),
         pytest.param(  # root alone compares the programs with their list
@@ -128,16 +128,16 @@ def test_a_call_that_was_not_survived_once(
     stack: str,
     number: int,
     code: int,
-    told: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if stack.startswith("import "):  # a compiled module that cannot be read is compiled again; its source is needed
         monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
-    site = next(each for each in failing.sites if each.kind == kind and re.search(stack, each.stack))
+    site = next(candidate for candidate in failing.sites if candidate.kind == kind and re.search(stack, candidate.stack))
     end, failed = failing.play(f"{site.site} {number}")
     assert failed and not end.faults and end.exit == code, end
-    assert re.search(told, end.errors, re.MULTILINE), end
+    assert re.search(message, end.errors, re.MULTILINE), end
 
 
 @pytest.mark.parametrize("stack", [r"selectors\.py:\d+:__init__ .*pool\.py", r"socket\.py:\d+:socketpair .*pool\.py"])
@@ -205,7 +205,7 @@ def test_what_is_not_survived_is_told(disturbed_run: DisturbedJob, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("code", "errors", "digest", "told"),
+    ("code", "errors", "digest", "expected"),
     [
         (0, "", "abc", []),
         (2, "dcgym: cannot write x\n", "", []),
@@ -220,5 +220,5 @@ def test_what_is_not_survived_is_told(disturbed_run: DisturbedJob, monkeypatch: 
         (2, "dcgym: /x/y: Too many open files\n", "", ["says no remedy: dcgym: /x/y: Too many open files"]),
     ],
 )
-def test_words_are_judged(code: int, errors: str, digest: str, told: list[str]) -> None:
-    assert disturbed._judge_words(code, errors, digest, killed=False) == told
+def test_words_are_judged(code: int, errors: str, digest: str, expected: list[str]) -> None:
+    assert disturbed._judge_words(code, errors, digest, killed=False) == expected

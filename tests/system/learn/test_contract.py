@@ -66,20 +66,20 @@ class Contract:
     def __post_init__(self):
         scene = self.env.session.scene
         self.scene = scene
-        self.mixes = [reward.WeightedReward.of(f"-{each.name}" if each.cost else each.name) for each in reward.rewards()]
-        settings = [each.name for rows in scene.actuated if rows.actuator.name != "rate" for each in rows.actuator.quantities]
+        self.mixes = [reward.WeightedReward.of(f"-{term.name}" if term.cost else term.name) for term in reward.rewards()]
+        settings = [value.name for rows in scene.actuated if rows.actuator.name != "rate" for value in rows.actuator.quantities]
         presets = [name for name in observation.PRESETS if name != "marking" or "kmin" in settings]
-        texts = (*presets, *settings, *(each.name for each in observation.features()))
+        texts = (*presets, *settings, *(feature.name for feature in observation.features()))
         self.observers = [Observer(scene, text) for text in texts]
         self.low, self.high = (
-            np.concatenate([getattr(rows, what).ravel() for rows in scene.actuated]) for what in ("low", "high")
+            np.concatenate([getattr(rows, bound).ravel() for rows in scene.actuated]) for bound in ("low", "high")
         )
 
-    def observed(self, seen):
+    def observed(self, vector):
         space = self.env.observation_space
-        assert seen.dtype == np.float32 and seen in space, "the observation is in its space"
-        assert len(self.env.observation_names) == len(seen)
-        assert sum(value.size for value in self.env.unflatten(seen).values()) == len(seen)
+        assert vector.dtype == np.float32 and vector in space, "the observation is in its space"
+        assert len(self.env.observation_names) == len(vector)
+        assert sum(value.size for value in self.env.unflatten(vector).values()) == len(vector)
 
     def measured(self, info):
         frame, scene = self.env.episode.frame, self.scene
@@ -93,15 +93,15 @@ class Contract:
             low, high = mix.range(scene)
             value = mix(frame, scene, share)
             assert np.isfinite(value) and low - 1e-9 <= value <= high + 1e-9, (mix.text, value)
-        for each in self.observers:
-            assert each.observe(frame) in each.space, each.names
+        for observer in self.observers:
+            assert observer.observe(frame) in observer.space, observer.names
 
     def episode(self, seed, head=None, steps=None):
         env = self.env
         choose = Action(self.scene, head or self.env.episode.action.name)
         choose.space.seed(seed)
-        seen, info = env.reset(seed=seed)
-        self.observed(seen)
+        vector, info = env.reset(seed=seed)
+        self.observed(vector)
         self.measured(info)
         assert set(info) == STEP_METRICS | {"seed"} and info["seed"] == seed
         assert env.episode.frame.step == 0 and (env.episode.frame.enforced_bps == self.scene.line_bps).all()
@@ -110,11 +110,11 @@ class Contract:
             drawn = choose.space.sample()
             values = choose.to_values(drawn)
             assert ((values >= self.low) & (values <= self.high)).all()
-            seen, got, terminated, truncated, info = env.step(env.episode.action.from_values(values))
+            vector, reward_value, terminated, truncated, info = env.step(env.episode.action.from_values(values))
             frame = env.episode.frame
-            self.observed(seen)
+            self.observed(vector)
             self.measured(info)
-            assert isinstance(got, float) and frame.step == step and frame.elapsed_ns == self.scene.step_ns
+            assert isinstance(reward_value, float) and frame.step == step and frame.elapsed_ns == self.scene.step_ns
             assert frame.enforced == pytest.approx(values, rel=1e-3, abs=8)
             all_done = bool(len(frame.flows)) and bool((frame.flows["status"] >= DONE).all())
             assert truncated == (step == self.steps) and terminated == (all_done and not truncated)
@@ -147,9 +147,9 @@ def keep(env, folder, episodes=((1, None), (2, None)), steps=10):
 
 @pytest.mark.parametrize("name", SPECS)
 def test_every_id(name, tmp_path):
-    made = gymnasium.make(name, overrides=["time.duration=40ms", "workload.jitter=5ms"], folder=tmp_path)
-    assert made.observation_space == made.unwrapped.observation_space and made.spec.id == name
-    keep(made.unwrapped, tmp_path, steps=40_000_000 // made.unwrapped.session.scene.step_ns)
+    env = gymnasium.make(name, overrides=["time.duration=40ms", "workload.jitter=5ms"], folder=tmp_path)
+    assert env.observation_space == env.unwrapped.observation_space and env.spec.id == name
+    keep(env.unwrapped, tmp_path, steps=40_000_000 // env.unwrapped.session.scene.step_ns)
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long if name in LARGE else ()) for name in PRESETS])
@@ -173,13 +173,13 @@ def test_every_workload(kind, tmp_path, monkeypatch):
 def test_every_action(tmp_path):
     """For each head, its space covers the whole range of rates, and the inverse of an action's rate has the same rate."""
     env = DataCenterEnv(spec({"preset": "dumbbell-10m"}, {"kind": "pairs"}), ["agent.action=linear"], folder=tmp_path)
-    for each in action.heads():
-        head = Action(env.session.scene, each.name)
+    for kind in action.heads():
+        head = Action(env.session.scene, kind.name)
         ends = head.to_values(head.space.low), head.to_values(head.space.high)
         assert (ends[0] < ends[1]).all() and head.from_values(ends[1]) in head.space
         drawn = head.space.sample()
         assert head.to_values(head.from_values(head.to_values(drawn))) == pytest.approx(head.to_values(drawn), rel=1e-5)
-    keep(env, tmp_path, [(seed, each.name) for seed, each in enumerate(action.heads())])
+    keep(env, tmp_path, [(seed, kind.name) for seed, kind in enumerate(action.heads())])
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,13 @@ def trajectory(env, seed, steps, options=None):
     """Returns observations, rewards and infos of an episode of random actions; the actions are the same each time."""
     observation, info = env.reset(seed=seed, options=options)
     env.action_space.seed(seed)
-    seen, rewards, infos = [observation], [], [info]
+    observations, rewards, infos = [observation], [], [info]
     for _ in range(steps):
         observation, reward, _, _, info = env.step(env.action_space.sample())
-        seen.append(observation)
+        observations.append(observation)
         rewards.append(reward)
         infos.append(info)
-    return np.stack(seen), np.array(rewards), infos
+    return np.stack(observations), np.array(rewards), infos
 
 
 def same(a, b):
@@ -47,9 +47,9 @@ def same(a, b):
 
 @pytest.fixture
 def env(tmp_path):
-    made = DataCenterEnv(SPEC, folder=tmp_path)
-    yield made
-    made.close()
+    environment = DataCenterEnv(SPEC, folder=tmp_path)
+    yield environment
+    environment.close()
     assert not list(tmp_path.iterdir()), "a closed environment leaves nothing"
 
 
@@ -110,29 +110,29 @@ def test_an_agent_sets_the_marking_of_a_class_and_sees_its_marks(tmp_path):
         "workload": {"kind": "pairs", "dscp": 26},
         "time": {"duration": "20ms"},
     }
-    with closing(DataCenterEnv(plain, folder=tmp_path)) as made:
-        _, observer = made.reset(seed=1), made.episode.observer
-        start, (rows,) = made.session.scene.start, made.session.scene.actuated
-        assert rows.names == ("s1-eth3:tcp", "s1-eth3:rdma") and (made.episode.frame.enforced == start).all()
+    with closing(DataCenterEnv(plain, folder=tmp_path)) as environment:
+        _, observer = environment.reset(seed=1), environment.episode.observer
+        start, (rows,) = environment.session.scene.start, environment.session.scene.actuated
+        assert rows.names == ("s1-eth3:tcp", "s1-eth3:rdma") and (environment.episode.frame.enforced == start).all()
         marked = {}
         for name, kmin in (("high", 200_000), ("low of tcp", 200_000), ("low", 3028)):
-            wanted = np.array([[3028 if "tcp" in name else 200_000, 200_000, 10**6], [kmin, max(kmin, 4000), 10**6]])
-            action = made.episode.action.from_values(wanted.ravel())
+            markings = np.array([[3028 if "tcp" in name else 200_000, 200_000, 10**6], [kmin, max(kmin, 4000), 10**6]])
+            action = environment.episode.action.from_values(markings.ravel())
             marked[name] = np.zeros(2)
             for _ in range(4):
-                seen = made.unflatten(made.step(action)[0])
-                frame = made.episode.frame
-                assert np.allclose(frame.enforced, made.episode.action.to_values(action), rtol=0, atol=0)
-                assert np.array_equal(observer.observe(frame), np.concatenate(list(seen.values())))
-                marked[name] += seen["s1-eth3:*:marks"]
-                assert seen["s1-eth3:*:backlog"][1] == seen["s1-eth3:backlog"][0] > 0 == seen["s1-eth3:*:backlog"][0]
-                assert seen["s1-eth3:marks"][0] == pytest.approx(seen["s1-eth3:*:marks"].sum())
-            assert seen["kmin"] == pytest.approx(wanted[:, 0] / 200_000, abs=1e-4)
+                values = environment.unflatten(environment.step(action)[0])
+                frame = environment.episode.frame
+                assert np.allclose(frame.enforced, environment.episode.action.to_values(action), rtol=0, atol=0)
+                assert np.array_equal(observer.observe(frame), np.concatenate(list(values.values())))
+                marked[name] += values["s1-eth3:*:marks"]
+                assert values["s1-eth3:*:backlog"][1] == values["s1-eth3:backlog"][0] > 0 == values["s1-eth3:*:backlog"][0]
+                assert values["s1-eth3:marks"][0] == pytest.approx(values["s1-eth3:*:marks"].sum())
+            assert values["kmin"] == pytest.approx(markings[:, 0] / 200_000, abs=1e-4)
         assert not marked["high"].any() and not marked["low of tcp"].any()
         assert marked["low"][1] > 0 == marked["low"][0]
-        first, _ = made.reset(seed=1)
-        assert (made.episode.frame.enforced == start).all(), "an episode begins with the marking of the spec"
-        assert not made.unflatten(first)["s1-eth3:*:backlog"].any()
+        first, _ = environment.reset(seed=1)
+        assert (environment.episode.frame.enforced == start).all(), "an episode begins with the marking of the spec"
+        assert not environment.unflatten(first)["s1-eth3:*:backlog"].any()
 
 
 def test_seeds_of_later_resets_are_drawn_from_the_first(env, tmp_path):
@@ -170,7 +170,7 @@ def test_a_lab_that_is_killed_is_an_error_and_the_next_reset_boots_another(env):
 
 
 def test_what_is_wrong_is_said_in_one_line(env, tmp_path):
-    for broken, told in (
+    for broken, message in (
         (lambda: env.step(np.ones(4)), "reset first"),
         (lambda: env.reset(options={"frsh": True}), "'frsh' is unknown"),
         (lambda: DataCenterEnv(SPEC, ["agent.observe=backlg"]), "backlog"),
@@ -181,9 +181,9 @@ def test_what_is_wrong_is_said_in_one_line(env, tmp_path):
         (lambda: LabVectorEnv(0, SPEC), "num_envs"),
         (lambda: LabVectorEnv(2), "spec"),
     ):
-        with pytest.raises(AgentError, match=told) as found:
+        with pytest.raises(AgentError, match=message) as excinfo:
             broken()
-        assert "\n" not in str(found.value)
+        assert "\n" not in str(excinfo.value)
     with pytest.raises(SpecError, match="does not divide"):
         DataCenterEnv(SPEC, ["agent.interval=3ms"])
     env.reset(seed=1)
@@ -199,12 +199,12 @@ def test_a_vector_of_labs_is_its_labs(tmp_path):
     observations, infos = labs.reset(seed=3)
     assert infos["seed"].tolist() == [3, 4] and observations.shape == (2, *labs.single_observation_space.shape)
     actions = [np.random.default_rng(step).uniform(-1, 1, (2, 4)).astype(np.float32) for step in range(50)]
-    seen = [labs.step(action) for action in actions]
+    steps = [labs.step(action) for action in actions]
     labs.close()
     for index, seed in enumerate((3, 4)):
         env = DataCenterEnv(SPEC, folder=tmp_path)
         assert np.array_equal(env.reset(seed=seed)[0], observations[index])
-        for action, step in zip(actions, seen, strict=True):
+        for action, step in zip(actions, steps, strict=True):
             observation, reward, *_ = env.step(action[index])
             assert np.array_equal(observation, step[0][index]) and reward == step[1][index]
         env.close()
@@ -284,8 +284,8 @@ def test_a_vector_outlives_a_bad_action_and_a_failed_exchange(tmp_path, monkeypa
     labs.reset(seed=1)
     bad = go.copy()
     bad[1, 2] = np.nan
-    for actions, told in ((bad, "h3 is not a number"), (go[:1], "1 actions for 2 labs")):
-        with pytest.raises(AgentError, match=told):
+    for actions, message in ((bad, "h3 is not a number"), (go[:1], "1 actions for 2 labs")):
+        with pytest.raises(AgentError, match=message):
             labs.step(actions)
     labs.step(go)
     assert [episode.frame.step for episode in labs.episodes] == [1, 1], "nothing was posted before"
@@ -322,8 +322,8 @@ def test_the_reward_is_of_the_command_that_was_in_force(tmp_path, latency):
     assert np.allclose(shares, expected, rtol=0, atol=1e-6)
     assert (np.array(shares[:behind]) == 1).all() and shares[behind].max() < 1
     if not late:
-        given = [scene.share(env.episode.action.to_values(action)) for action in actions]
-        assert np.array_equal(shares[behind:], given[: len(given) - behind])
+        commanded = [scene.share(env.episode.action.to_values(action)) for action in actions]
+        assert np.array_equal(shares[behind:], commanded[: len(commanded) - behind])
     env.close()
 
 
@@ -333,8 +333,8 @@ POISSON = SPEC | {"workload": {"kind": "poisson", "load": 0.5, "size": "2kB"}, "
 @pytest.fixture
 def seeds():
     """Two seeds; the one with fewer flows comes first."""
-    made = Experiment.of(as_spec(POISSON))
-    return sorted((1, 2), key=lambda seed: len(made.episode(seed).schedule.flows))
+    experiment = Experiment.of(as_spec(POISSON))
+    return sorted((1, 2), key=lambda seed: len(experiment.episode(seed).schedule.flows))
 
 
 def test_a_seed_with_more_flows_than_there_is_room_for_boots_anew(tmp_path, monkeypatch, seeds):
@@ -366,10 +366,10 @@ def test_seeds_that_no_traffic_has_are_one_line_and_cost_nothing(env, tmp_path):
         lambda: labs.reset(seed=LARGEST_SEED),
         lambda: labs.reset(seed=[1, 2**64]),
     ):
-        with pytest.raises(AgentError, match=r"out of range; give 0 \.\. 9223372036854775807") as found:
+        with pytest.raises(AgentError, match=r"out of range; give 0 \.\. 9223372036854775807") as excinfo:
             broken()
-        assert "\n" not in str(found.value)
-    assert [each.boots for each in labs.sessions] == [0, 0]
+        assert "\n" not in str(excinfo.value)
+    assert [lab_session.boots for lab_session in labs.sessions] == [0, 0]
     env.step(np.ones(4, np.float32))
     assert env.session.boots == 1
 
@@ -380,13 +380,13 @@ def test_a_policy_in_a_run_is_scored_like_an_environment(tmp_path):
 
     spec = tmp_path / "spec.toml"
     spec.write_text('[topology]\npreset = "dumbbell-10m"\n[workload]\nkind = "pairs"\n[time]\nduration = "500ms"\n')
-    found = {}
+    results = {}
     for policy in ("max", "fair-share"):
         out = tmp_path / policy
         assert main(["run", str(spec), "--set", f"controller={policy}", "--out", str(out), "--quiet", "--no-plot"]) == 0
-        found[policy] = load_result(out)
-        assert found[policy].fit and found[policy].derived("agent")["step"].to_pylist() == list(range(501))
-    cubic, oracle = (found[name].manifest["agent"] for name in ("max", "fair-share"))
+        results[policy] = load_result(out)
+        assert results[policy].fit and results[policy].derived("agent")["step"].to_pylist() == list(range(501))
+    cubic, oracle = (results[name].manifest["agent"] for name in ("max", "fair-share"))
     assert oracle["queueing_delay_s"] < cubic["queueing_delay_s"] / 3 and oracle["goodput_bps"] > 0.9 * cubic["goodput_bps"]
     assert Path(tmp_path / "max" / "agent.parquet").is_file()
 

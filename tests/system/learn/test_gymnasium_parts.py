@@ -38,18 +38,18 @@ def closed() -> Iterator[Callable[[Any], Any]]:
     """A function that has an environment closed afterwards."""
     with ExitStack() as stack:
 
-        def kept(env: Any) -> Any:
+        def close_later(env: Any) -> Any:
             stack.callback(env.close)
             return env
 
-        yield kept
+        yield close_later
 
 
 def refused(call: Callable[[], object]) -> str:
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(AgentError) as excinfo:
         call()
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    assert "\n" not in str(excinfo.value)
+    return str(excinfo.value)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -76,13 +76,13 @@ def test_an_environment_with_a_lab_is_not_copied(make: str, closed: Any, tmp_pat
     else:
         env = closed(DataCenterEnv(SPEC, folder=tmp_path) if make == "single" else LabVectorEnv(2, SPEC, folder=tmp_path))
     twin = closed(copy.deepcopy(env))
-    seen = [each.reset(seed=1)[0] for each in (env, twin)]
-    assert repr(seen[0]) == repr(seen[1])
+    observations = [environment.reset(seed=1)[0] for environment in (env, twin)]
+    assert repr(observations[0]) == repr(observations[1])
     for way in WAYS.values():
         if make == "many" and way is copy.copy:
             continue  # shares its lab, as any shallow copy shares what it holds
-        told = refused(partial(way, env))
-        assert "has a lab (process " in told and "copy it before its first reset, or make another" in told
+        refusal = refused(partial(way, env))
+        assert "has a lab (process " in refusal and "copy it before its first reset, or make another" in refusal
     env.close()
     closed(copy.deepcopy(env)).reset(seed=1)
 
@@ -124,51 +124,51 @@ def test_gymnasiums_own_check(closed: Any, recwarn: pytest.WarningsRecorder) -> 
     """It makes, resets and draws an environment of each render mode, too."""
     env = closed(gymnasium.make(ID, overrides=["time.duration=100ms"], render_mode="rgb_array"))
     check_env(env.unwrapped)
-    assert not [each for each in recwarn.list if "render" in str(each.message) or "not deterministic" in str(each.message)]
+    assert not [entry for entry in recwarn.list if "render" in str(entry.message) or "not deterministic" in str(entry.message)]
 
 
-def same(mine: Any, theirs: Any) -> None:
+def same(actual: Any, expected: Any) -> None:
     """Demands the same arrays and infos."""
-    if isinstance(theirs, dict):
-        assert set(mine) == set(theirs)
-        for name in theirs:
-            same(mine[name], theirs[name])
-    elif getattr(theirs, "dtype", None) == np.dtype(object):
-        assert len(mine) == len(theirs)
-        for one, other in zip(mine, theirs, strict=True):
+    if isinstance(expected, dict):
+        assert set(actual) == set(expected)
+        for name in expected:
+            same(actual[name], expected[name])
+    elif getattr(expected, "dtype", None) == np.dtype(object):
+        assert len(actual) == len(expected)
+        for one, other in zip(actual, expected, strict=True):
             same(one, other)
     else:
-        assert np.array_equal(mine, theirs), (mine, theirs)
+        assert np.array_equal(actual, expected), (actual, expected)
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_autoreset_is_that_of_gymnasiums_own_vector(mode: AutoresetMode, closed: Any, tmp_path: Path) -> None:
     """Two labs whose episodes end at other steps: observations, rewards, ends and infos are those of SyncVectorEnv."""
     keys = [["time.duration=3ms"], ["time.duration=5ms"]]
-    mine = closed(LabVectorEnv(2, SPEC, keys, folder=tmp_path, autoreset_mode=mode))
+    labs = closed(LabVectorEnv(2, SPEC, keys, folder=tmp_path, autoreset_mode=mode))
     makers = [partial(DataCenterEnv, SPEC, key, folder=tmp_path) for key in keys]
-    theirs = closed(SyncVectorEnv(makers, autoreset_mode=mode))
-    assert mine.metadata["autoreset_mode"] is mode
-    for one, other in zip(mine.reset(seed=5), theirs.reset(seed=5), strict=True):
+    reference = closed(SyncVectorEnv(makers, autoreset_mode=mode))
+    assert labs.metadata["autoreset_mode"] is mode
+    for one, other in zip(labs.reset(seed=5), reference.reset(seed=5), strict=True):
         same(one, other)
     actions = np.random.default_rng(1).uniform(-1, 1, (11, 2, 4)).astype(np.float32)
     for action in actions:
-        steps = mine.step(action), theirs.step(action)
+        steps = labs.step(action), reference.step(action)
         for one, other in zip(*steps, strict=True):
             same(one, other)
         ended = steps[1][2] | steps[1][3]
         if mode is AutoresetMode.DISABLED and ended.any():
-            assert "reset_mask" in refused(partial(mine.step, action))
-            for one, other in zip(*(each.reset(options={"reset_mask": ended.copy()}) for each in (mine, theirs)), strict=True):
+            assert "reset_mask" in refused(partial(labs.step, action))
+            for one, other in zip(*(env.reset(options={"reset_mask": ended.copy()}) for env in (labs, reference)), strict=True):
                 same(one, other)
-    assert [session.boots for session in mine.sessions] == [1, 1]
+    assert [session.boots for session in labs.sessions] == [1, 1]
 
 
 def test_a_mask_resets_some_labs_in_the_middle_of_their_episodes(closed: Any, tmp_path: Path) -> None:
     labs = closed(LabVectorEnv(3, SPEC, ["time.duration=20ms"], folder=tmp_path))
     go = np.ones((3, 4), np.float32)
-    told = refused(lambda: labs.reset(options={"reset_mask": np.array([True, False, False])}))
-    assert "leaves out lab 1, 2, which has no episode yet" in told and labs.sessions[0].boots == 0
+    refusal = refused(lambda: labs.reset(options={"reset_mask": np.array([True, False, False])}))
+    assert "leaves out lab 1, 2, which has no episode yet" in refusal and labs.sessions[0].boots == 0
     labs.reset(seed=1)
     labs.step(go)
     before, *_ = labs.step(go)
@@ -179,8 +179,8 @@ def test_a_mask_resets_some_labs_in_the_middle_of_their_episodes(closed: Any, tm
     labs.step(go)
     assert [episode.frame and episode.frame.step for episode in labs.episodes] == [3, 1, 3]
     for wrong in (np.zeros(3, bool), np.ones(2, bool), np.ones(3, int)):
-        told = refused(partial(labs.reset, options={"reset_mask": wrong}))
-        assert "is no array of 3 truth values with a true one" in told
+        refusal = refused(partial(labs.reset, options={"reset_mask": wrong}))
+        assert "is no array of 3 truth values with a true one" in refusal
 
 
 def test_a_lab_that_dies_is_replaced_in_the_same_step(closed: Any, tmp_path: Path) -> None:

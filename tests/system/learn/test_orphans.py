@@ -87,8 +87,8 @@ def hold(folder, holder, busy):
 
 def expect_nothing(family, folder):
     deadline = time.monotonic() + 30
-    while found := [each for each in family if each.alive()] + [path.name for path in folder.iterdir()]:
-        assert time.monotonic() < deadline, f"left: {found}"
+    while remains := [process for process in family if process.alive()] + [path.name for path in folder.iterdir()]:
+        assert time.monotonic() < deadline, f"left: {remains}"
         time.sleep(0.05)
 
 
@@ -111,14 +111,14 @@ def test_nothing_is_left(holder, busy, end, tmp_path):
     end(process)
     process.communicate(timeout=60)
     expect_nothing(family, tmp_path)
-    mine = {path for path in killed_runs.surroundings() - before if str(process.pid) in path}
-    assert not mine
+    leftovers = {path for path in killed_runs.surroundings() - before if str(process.pid) in path}
+    assert not leftovers
 
 
 def test_a_lab_that_is_stopped_goes_with_its_process(tmp_path):
     """A stopped lab cannot see that its channel was closed."""
     process, family = hold(tmp_path, "one lab", False)
-    labs = [each for each in family if each.name == "linux"]
+    labs = [member for member in family if member.name == "linux"]
     assert labs
     for lab in labs:
         os.kill(lab.pid, signal.SIGSTOP)
@@ -141,8 +141,8 @@ RAY = [find_spec(name) is None for name in ("ray", "torch")]
 def test_nothing_is_left_of_what_is_killed(case, lab_kernel, tmp_path):
     spec = tmp_path / "orphans.toml"
     spec.write_text(orphans.SPEC)
-    said, left = orphans.play(case, spec, tmp_path)
-    assert not left and "processes gone after" in said
+    report, left = orphans.play(case, spec, tmp_path)
+    assert not left and "processes gone after" in report
 
 
 STRAY = """
@@ -202,16 +202,16 @@ def test_a_folder_of_those_who_live_on_is_not_left_by_the_dead(tmp_path, monkeyp
     monkeypatch.setattr(orphans, "DEADLINE_S", 0.5)
     monkeypatch.setattr(orphans, "UNDER_WAY_S", 0.5)
     monkeypatch.setattr(orphans.tempfile, "gettempdir", lambda: str(tmp_path))
-    shared, own = tmp_path / "dcgym-shared", tmp_path / "own"
+    shared, own_folder = tmp_path / "dcgym-shared", tmp_path / "own"
     shared.mkdir()
-    own.mkdir()
+    own_folder.mkdir()
 
     def the_child(family):
         return family[1] if len(family) > 1 else None
 
     case = KillCase("a test: a child", lambda spec, folder: [sys.executable, "-c", SHARED, str(shared)], the_child, False)
-    said, left = orphans.play(case, tmp_path / "none.toml", own)
-    assert said.startswith("1 processes gone after") and left == [str(shared)]
+    report, left = orphans.play(case, tmp_path / "none.toml", own_folder)
+    assert report.startswith("1 processes gone after") and left == [str(shared)]
 
 
 def test_a_driver_that_ends_too_early_is_quoted(tmp_path):

@@ -37,10 +37,10 @@ def test_a_difference_is_found_wherever_it_is():
         {"flows": flows({"status": RUNNING, "received_bytes": 150}, {})},
         {"enforced_bps": last.enforced_bps / 2},
     ):
-        found = episodes.difference([first, last], [first, replace(last, **changed)])
-        assert found is not None and found.step == 1
-        assert found.backlog_bytes == (3028 if changed.get("cells", last.cells)[2, 0] else 0)
-        assert found.payload == (0.5 if "flows" in changed else 0)
+        difference = episodes.difference([first, last], [first, replace(last, **changed)])
+        assert difference is not None and difference.step == 1
+        assert difference.backlog_bytes == (3028 if changed.get("cells", last.cells)[2, 0] else 0)
+        assert difference.payload == (0.5 if "flows" in changed else 0)
 
 
 def test_cases_are_of_every_thing_that_could_stay():
@@ -51,8 +51,8 @@ def test_cases_are_of_every_thing_that_could_stay():
 @pytest.mark.lab
 @pytest.mark.parametrize("name", QUICK)
 def test_an_episode_after_resets_is_that_of_a_fresh_lab(name, tmp_path, lab_kernel):
-    found, session, steps = episodes.compare(episodes.CASES[name], tmp_path)
-    assert found is None
+    difference, session, steps = episodes.compare(episodes.CASES[name], tmp_path)
+    assert difference is None
     assert session.boots == 2 and steps == session.steps
 
 
@@ -78,12 +78,12 @@ def test_the_age_of_a_lab_changes_nothing(tmp_path, lab_kernel):
     """The kernel's own work on neighbours draws numbers every 300 s, which would shift those of RED's marks."""
     keys = episodes.case("dumbbell-10m", "dctcp", "20s", episodes.PAIRS, topology=episodes.RED, agent={"interval": "20ms"})
     times = [{"name": "age"} | keys | {"lab": {"t0": t0}} for t0 in ("20s", "655s", "750s", "860s")]
-    labs = [episodes.Episodes(vary(each, tmp_path, "", [], {}, ""), tmp_path) for each in times]
+    labs = [episodes.Episodes(vary(table, tmp_path, "", [], {}, ""), tmp_path) for table in times]
     trajectories = []
     for lab in labs:
         with lab.session:
             trajectories.append(lab.run(episodes.COMPARED))
-    assert all(episodes.difference(trajectories[0], each) is None for each in trajectories[1:])
+    assert all(episodes.difference(trajectories[0], trajectory) is None for trajectory in trajectories[1:])
 
 
 @pytest.mark.lab

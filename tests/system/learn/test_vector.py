@@ -72,16 +72,16 @@ def test_a_vector_is_its_single_environments_and_their_frames(name: str, tmp_pat
         stack.callback(labs.close)
         actions = rng.uniform(-1.2, 1.2, (count, 3, *labs.single_action_space.shape)).astype(np.float32)
         begun = labs.reset(seed=seeds)
-        found = [labs.step(action) for action in actions]
+        steps = [labs.step(action) for action in actions]
         one = DataCenterEnv(spec, overrides, folder=tmp_path)
         stack.callback(one.close)
         turns = by_frames(spec, overrides, seeds, actions, tmp_path)
         for lab, seed in enumerate(seeds):
-            seen, info = one.reset(seed=seed)
-            expected, told = next(turns)
-            assert np.array_equal(seen, expected) and np.array_equal(begun[0][lab], expected)
-            assert info == told == {key: begun[1][key][lab] for key in told}
-            for action, (observations, rewards, terminated, truncated, infos) in zip(actions, found, strict=True):
+            observation, info = one.reset(seed=seed)
+            expected, expected_info = next(turns)
+            assert np.array_equal(observation, expected) and np.array_equal(begun[0][lab], expected)
+            assert info == expected_info == {key: begun[1][key][lab] for key in expected_info}
+            for action, (observations, rewards, terminated, truncated, infos) in zip(actions, steps, strict=True):
                 single, expected = one.step(action[lab]), next(turns)
                 assert np.array_equal(single[0], expected[0]) and np.array_equal(observations[lab], expected[0])
                 assert single[1:4] == expected[1:4] == (rewards[lab], terminated[lab], truncated[lab])
@@ -101,20 +101,20 @@ def test_a_vector_is_its_single_environments_and_their_frames(name: str, tmp_pat
 def test_labs_of_one_vector_may_differ_in_all_but_the_agent(tmp_path: Path) -> None:
     """One has other traffic, one a longer link and a later end: each is what it is alone."""
     changes = [[], ["workload.kind=all_to_all"], ["topology.delay=5ms", "time.duration=30ms", "seed=7"]]
-    labs = LabVectorEnv(3, SPEC, [["time.duration=20ms", *each] for each in changes], folder=tmp_path)
+    labs = LabVectorEnv(3, SPEC, [["time.duration=20ms", *overrides] for overrides in changes], folder=tmp_path)
     actions = np.random.default_rng(1).uniform(-1, 1, (20, 3, 4)).astype(np.float32)
     labs.reset(seed=[1, 1, 1])
-    found = [labs.step(action) for action in actions]
-    assert [bool(each) for each in found[-1][3]] == [True, True, False]
+    steps = [labs.step(action) for action in actions]
+    assert [bool(flag) for flag in steps[-1][3]] == [True, True, False]
     labs.step(actions[0])
     assert [episode.frame and episode.frame.step for episode in labs.episodes] == [0, 0, 21]
     labs.close()
-    for lab, each in enumerate(changes):
-        env = DataCenterEnv(SPEC, ["time.duration=20ms", *each], folder=tmp_path)
+    for lab, overrides in enumerate(changes):
+        env = DataCenterEnv(SPEC, ["time.duration=20ms", *overrides], folder=tmp_path)
         env.reset(seed=1)
-        for action, step in zip(actions, found, strict=True):
-            seen, reward, *_ = env.step(action[lab])
-            assert np.array_equal(seen, step[0][lab]) and reward == step[1][lab]
+        for action, step in zip(actions, steps, strict=True):
+            observation, reward, *_ = env.step(action[lab])
+            assert np.array_equal(observation, step[0][lab]) and reward == step[1][lab]
         env.close()
 
 
@@ -123,7 +123,7 @@ def spec_of(*overrides: str) -> Spec:
 
 
 @pytest.mark.parametrize(
-    ("specs", "told"),
+    ("specs", "message"),
     [
         (
             [spec_of(), spec_of("agent.observe=thesis")],
@@ -135,10 +135,10 @@ def spec_of(*overrides: str) -> Spec:
         ([spec_of()], "spec: 1 for 2 labs; give one for all, or one for each"),
     ],
 )
-def test_labs_that_do_not_fit_together_are_one_line(specs: list[Spec], told: str) -> None:
-    with pytest.raises(AgentError, match=told) as found:
+def test_labs_that_do_not_fit_together_are_one_line(specs: list[Spec], message: str) -> None:
+    with pytest.raises(AgentError, match=message) as excinfo:
         LabVectorEnv(max(2, len(specs)), specs)
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(excinfo.value)
 
 
 def test_overrides_for_each_lab_are_as_many_as_labs() -> None:
@@ -168,14 +168,14 @@ def test_frames_stay_what_they_were(tmp_path: Path) -> None:
         env = DataCenterEnv(SPEC, folder=tmp_path)
         stack.callback(env.close)
         env.reset(seed=1)
-        kept = []
+        copies = []
         for _ in range(140):
             env.step(np.full(4, 0.5, np.float32))
             assert env.episode.frame is not None
-            kept.append((env.episode.frame, env.episode.frame.cells.copy(), env.episode.frame.before.copy()))
+            copies.append((env.episode.frame, env.episode.frame.cells.copy(), env.episode.frame.before.copy()))
         env.reset(seed=2)
         env.step(np.ones(4, np.float32))
-    for number, (frame, cells, before) in enumerate(kept, 1):
+    for number, (frame, cells, before) in enumerate(copies, 1):
         assert frame.step == number and np.array_equal(frame.cells, cells) and np.array_equal(frame.before, before)
 
 
@@ -199,15 +199,15 @@ def test_what_a_lab_says_in_a_step_is_heard(tmp_path: Path, monkeypatch: pytest.
     labs.reset(seed=1)
     stepper, lab = labs._stepper, labs.sessions[1].lab
     assert stepper is not None
-    exchange, hear, said = stepper._library.exchange, lab.hear, b"\x02\0\0\0\x03\0\0\0hi\n"
+    exchange, hear, message = stepper._library.exchange, lab.hear, b"\x02\0\0\0\x03\0\0\0hi\n"
     heard: list[bytes] = []
 
     def interrupted(team: int) -> int:
         """Makes an exchange, and then as if lab 1 had said something first."""
         flags = int(exchange(team))
         if not heard:
-            stepper._messages[1, : len(said)] = np.frombuffer(said, np.uint8)
-            stepper._records["said"][1], stepper._state[1] = len(said), LabState.SAID
+            stepper._messages[1, : len(message)] = np.frombuffer(message, np.uint8)
+            stepper._records["said"][1], stepper._state[1] = len(message), LabState.SAID
             flags |= Flags.RUN
         return flags
 
@@ -219,7 +219,7 @@ def test_what_a_lab_says_in_a_step_is_heard(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(stepper._library, "exchange", interrupted)
     monkeypatch.setattr(lab, "hear", heard_by)
     labs.step(np.ones((2, 4), np.float32))
-    assert heard == [said] and lab._lines[-1] == "hi"
+    assert heard == [message] and lab._lines[-1] == "hi"
     monkeypatch.undo()
     for kind in (1, 3):
         with pytest.raises(ProtocolError, match=r"came while the lab runs|carries 0 bytes"):

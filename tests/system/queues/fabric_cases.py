@@ -96,14 +96,14 @@ def _case(name: str, kind: str) -> FabricCase:
         host = stock if kind.startswith("pauses") and chance.random() < 0.2 else host_queue(classes)
         queue = _queue(chance, kind, classes) if shape.is_switch(port) else host
         ports.append(FabricPort(own_bps, delay_ns, queue, chance.randrange(2**64)))
-    told = f"{name}: {net}, {rate_bps / 1e6:g} Mbit/s, {len(classes)} classes"
-    return FabricCase(told, net, _same_pools(chance, shape, ports), _frames(chance, shape, rate_bps, classes))
+    title = f"{name}: {net}, {rate_bps / 1e6:g} Mbit/s, {len(classes)} classes"
+    return FabricCase(title, net, _same_pools(chance, shape, ports), _frames(chance, shape, rate_bps, classes))
 
 
 def host_queue(classes: tuple[QueueClass, ...]) -> Queue:
     """Returns the queue of a host: the same classes, with room for all. A port with one class and no pool names none."""
-    own = tuple(replace(each, limit_bytes=AMPLE_BYTES, marking=NO_MARKING) for each in classes)
-    return Queue(AMPLE_BYTES, "port", classes=own if len(own) > 1 else ())
+    host_classes = tuple(replace(rule, limit_bytes=AMPLE_BYTES, marking=NO_MARKING) for rule in classes)
+    return Queue(AMPLE_BYTES, "port", classes=host_classes if len(host_classes) > 1 else ())
 
 
 def _classes(chance: random.Random, kind: str) -> tuple[QueueClass, ...]:
@@ -125,17 +125,17 @@ def _classes(chance: random.Random, kind: str) -> tuple[QueueClass, ...]:
 
 def _queue(chance: random.Random, kind: str, classes: tuple[QueueClass, ...]) -> Queue:
     """Returns the queue of a port of a switch."""
-    own = tuple(_class(chance, kind, each) for each in classes)
+    port_classes = tuple(_class(chance, kind, rule) for rule in classes)
     pool = None if kind == "classes" else Pool(1, 1)
     pause = _pause(chance, kind == "pauses of ports") if kind.startswith("pauses") else None
-    return Queue(AMPLE_BYTES, "port", classes=own, pool=pool, pause=pause)
+    return Queue(AMPLE_BYTES, "port", classes=port_classes, pool=pool, pause=pause)
 
 
-def _class(chance: random.Random, kind: str, each: QueueClass) -> QueueClass:
+def _class(chance: random.Random, kind: str, rule: QueueClass) -> QueueClass:
     limits = (AMPLE_BYTES, chance.randrange(FULL_FRAME, 30_000))
     alphas = (2**32 - 1, 2**16, 2**15, 2**17, 2**13, chance.randrange(1, 2**18))
     return replace(
-        each,
+        rule,
         limit_bytes=chance.choice(limits) if kind == "classes" or chance.random() < 0.2 else AMPLE_BYTES,
         marking=_marking(chance),
         reserve_bytes=chance.choice((0, 1_000, chance.randrange(10_000))),
@@ -175,18 +175,18 @@ def _same_pools(chance: random.Random, shape: FabricNet, ports: list[FabricPort]
     """Gives each switch a pool of its own size."""
     sizes = {f"s{number}": chance.choice((10_000, 40_000, 150_000, chance.randrange(3_000, 100_000))) for number in range(4)}
 
-    def port(number: int, each: FabricPort) -> FabricPort:
-        if each.queue.pool is None:
-            return each
-        return replace(each, queue=replace(each.queue, pool=Pool(1, sizes[shape.node(number)])))
+    def port(number: int, fabric_port: FabricPort) -> FabricPort:
+        if fabric_port.queue.pool is None:
+            return fabric_port
+        return replace(fabric_port, queue=replace(fabric_port.queue, pool=Pool(1, sizes[shape.node(number)])))
 
-    return tuple(port(number, each) for number, each in enumerate(ports))
+    return tuple(port(number, fabric_port) for number, fabric_port in enumerate(ports))
 
 
 def _frames(chance: random.Random, shape: FabricNet, rate_bps: int, classes: tuple[QueueClass, ...]) -> tuple[FabricFrame, ...]:
     """Returns frames in bursts: most to the last host, some back."""
     last = shape.hosts - 1
-    known = [dscp for each in classes for dscp in each.dscps]
+    known = [dscp for rule in classes for dscp in rule.dscps]
     rows = []
     for sender in range(shape.hosts):
         t_ns = chance.randrange(1, 2_000)

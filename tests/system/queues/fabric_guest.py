@@ -82,7 +82,7 @@ class Network:
 
     def _address_hosts(self) -> None:
         for host, end in enumerate(self._hosts):
-            others = [add_neighbour(end, 1 + number, each) for number, each in enumerate(self._hosts) if each != end]
+            others = [add_neighbour(end, 1 + number, other) for number, other in enumerate(self._hosts) if other != end]
             self._sockets[end.node].batch([add_address(end, 1 + host), *others])
 
     def _start_probe(self) -> subprocess.Popen[str]:
@@ -117,8 +117,8 @@ class Network:
     def devices(self) -> list[dict[str, int]]:
         """Returns the counters of the device of each port."""
         devices = {node: cables.devices(sock) for node, sock in self._sockets.items()}
-        found = [asdict(devices[end.node][end.ifname]) for end in self.ports]
-        return [{each: device[each] for each in DEVICE_COUNTERS} for device in found]
+        counters = [asdict(devices[end.node][end.ifname]) for end in self.ports]
+        return [{counter: device[counter] for counter in DEVICE_COUNTERS} for device in counters]
 
 
 def kernel_memory_kb() -> int:

@@ -36,7 +36,7 @@ OF_THE_CABLE = ("paused_ns", "pauses_received", "pauses_sent")
 def names_of(values: Sequence[int]) -> list[str]:
     """Returns the names of the values of a sample, without time and port."""
     classes = (len(values) - len(PORT_FIELDS)) // len(CLASS_FIELDS)
-    return [*PORT_FIELDS, *(f"class {number} {each}" for number in range(classes) for each in CLASS_FIELDS)]
+    return [*PORT_FIELDS, *(f"class {number} {column}" for number in range(classes) for column in CLASS_FIELDS)]
 
 
 @dataclass
@@ -50,9 +50,9 @@ class FabricVerdict:
     values: int = 0
     faults: list[str] = field(default_factory=list)
 
-    def expect(self, what: str, asked: object, measured: object) -> None:
-        if asked != measured:
-            self.faults.append(f"{what}: asked {asked}, measured {measured}")
+    def expect(self, subject: str, expected: object, measured: object) -> None:
+        if expected != measured:
+            self.faults.append(f"{subject}: asked {expected}, measured {measured}")
 
 
 def samples_of(text: str) -> list[tuple[int, ...]]:
@@ -64,11 +64,11 @@ def samples_of(text: str) -> list[tuple[int, ...]]:
 
 def _since(row: tuple[int, ...], first: tuple[int, ...]) -> tuple[int, ...]:
     names = names_of(row[2:])
-    told = [
+    values = [
         value - before if name.split()[-1] in OF_THE_CABLE else value
         for name, value, before in zip(names, row[2:], first[2:], strict=True)
     ]
-    return (*row[:2], *told)
+    return (*row[:2], *values)
 
 
 def compare(case: FabricCase, reply: dict[str, Any]) -> FabricVerdict:
@@ -85,11 +85,11 @@ def compare(case: FabricCase, reply: dict[str, Any]) -> FabricVerdict:
     verdict.expect("frames that arrived", sorted(run.arrivals), sorted(answer.arrivals))
     for frame in case.frames:
         verdict.expect(f"departure of frame {frame.seq}", run.departures.get(frame.seq), answer.departures.get(frame.seq))
-        mine = run.arrivals.get(frame.seq)
+        arrival = run.arrivals.get(frame.seq)
         ecn = ECT0 * frame.ect
         verdict.expect(
             f"arrival of frame {frame.seq} (time, ECN, length)",
-            None if mine is None else (mine.t_ns, CE if mine.ce else ecn, frame.length),
+            None if arrival is None else (arrival.t_ns, CE if arrival.ce else ecn, frame.length),
             answer.arrivals.get(frame.seq),
         )
     _check_samples(run.samples, samples_of(reply["probe"]), verdict)
@@ -98,20 +98,20 @@ def compare(case: FabricCase, reply: dict[str, Any]) -> FabricVerdict:
     return verdict
 
 
-def _check_samples(mine: Sequence[tuple[int, ...]], theirs: Sequence[tuple[int, ...]], verdict: FabricVerdict) -> None:
-    for asked, measured in zip(mine, theirs, strict=True):
-        where = f"port {asked[1]} at {asked[0]} ns"
-        verdict.expect(f"{where}, time, port and number of values", (*asked[:2], len(asked)), (*measured[:2], len(measured)))
-        verdict.values += len(asked) - 2
-        for name, one, other in zip(names_of(asked[2:]), asked[2:], measured[2:], strict=False):
+def _check_samples(expected: Sequence[tuple[int, ...]], answers: Sequence[tuple[int, ...]], verdict: FabricVerdict) -> None:
+    for row, measured in zip(expected, answers, strict=True):
+        where = f"port {row[1]} at {row[0]} ns"
+        verdict.expect(f"{where}, time, port and number of values", (*row[:2], len(row)), (*measured[:2], len(measured)))
+        verdict.values += len(row) - 2
+        for name, one, other in zip(names_of(row[2:]), row[2:], measured[2:], strict=False):
             verdict.expect(f"{where}, {name}", one, other)
 
 
 def _check_devices(last: Sequence[dict[str, int]], devices: Sequence[dict[str, int]], verdict: FabricVerdict) -> None:
     """Checks that nothing is left on its way, and that no frame was lost between ports."""
     for port, device in enumerate(devices):
-        for each in ("flight_packets", "lost_packets", "pauses_in_flight"):
-            verdict.expect(f"port {port}, {each}", 0, device[each])
+        for counter in ("flight_packets", "lost_packets", "pauses_in_flight"):
+            verdict.expect(f"port {port}, {counter}", 0, device[counter])
         verdict.expect(f"port {port}, sent = arrived", device["tx_packets"], devices[port ^ 1]["rx_packets"])
         verdict.expect(f"port {port}, pauses sent = arrived", device["pauses_sent"], devices[port ^ 1]["pauses_received"])
     verdict.expect("bytes charged at the end", 0, sum(row["charged_bytes"] + row["pool_used_bytes"] for row in last))

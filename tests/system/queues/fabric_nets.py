@@ -62,7 +62,7 @@ class FabricNet:
                 return first
             if reached not in seen:
                 seen.add(reached)
-                firsts.extend((first, each) for each in self.ports_of(reached))
+                firsts.extend((first, exit_port) for exit_port in self.ports_of(reached))
         raise ValueError(f"no way from {switch} to h{host}")
 
 

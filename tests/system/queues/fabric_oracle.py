@@ -292,9 +292,9 @@ class _Port:
             net.clock,
         )
         rules = queue.classes or (QueueClass("default", (), queue.limit_bytes, queue.marking),)
-        seeds = [settings.seed, *(splitmix64(settings.seed, 2**64 - 1 - each) for each in range(1, len(rules)))]
+        seeds = [settings.seed, *(splitmix64(settings.seed, 2**64 - 1 - index) for index in range(1, len(rules)))]
         self.classes = [_Class(rule, seed) for rule, seed in zip(rules, seeds, strict=True)]
-        self._class_of = {dscp: each for each, rule in enumerate(rules) for dscp in rule.dscps}
+        self._class_of = {dscp: index for index, rule in enumerate(rules) for dscp in rule.dscps}
         self._knows_classes = queue.kind == "port"
         """False of a stock queue: any pause stops it, and it has no such statistics."""
         self._told = bool(queue.classes)
@@ -314,7 +314,7 @@ class _Port:
 
     @property
     def waiting(self) -> int:
-        return sum(each.waiting for each in self.classes)
+        return sum(queue.waiting for queue in self.classes)
 
     # ---- the queue ----
 
@@ -322,49 +322,49 @@ class _Port:
         """Takes a packet and sends if that is possible."""
         assert packet.frame is not None
         number = self._class_of.get(packet.frame.dscp, 0)
-        each = self.classes[number]
-        packet.charged_to = came_in.ingress if came_in is not None and each.settings.lossless else None
-        each.mark(packet, "arrival")
-        if each.waiting + packet.length > each.limit or not self._admits(number, packet):
-            each.drops += 1
+        queue = self.classes[number]
+        packet.charged_to = came_in.ingress if came_in is not None and queue.settings.lossless else None
+        queue.mark(packet, "arrival")
+        if queue.waiting + packet.length > queue.limit or not self._admits(number, packet):
+            queue.drops += 1
         else:
-            self._advance(each)
-            each.frames.append(packet)
-            each.waiting += packet.length
+            self._advance(queue)
+            queue.frames.append(packet)
+            queue.waiting += packet.length
         self.send()
 
-    def _advance(self, each: _Class) -> None:
+    def _advance(self, queue: _Class) -> None:
         self.tally.advance(self.waiting, self._clock.now_ns)
-        each.tally.advance(each.waiting, self._clock.now_ns)
+        queue.tally.advance(queue.waiting, self._clock.now_ns)
 
     def _admits(self, number: int, packet: _Packet) -> bool:
-        each = self.classes[number]
+        queue = self.classes[number]
         if self.pool is None:
             packet.charged_to = None
             return True
-        if each.settings.lossless:
+        if queue.settings.lossless:
             return packet.charged_to is None or packet.charged_to.charge(number, packet.length)
-        held = _beyond(each.waiting, each.settings.reserve_bytes)
-        more = _beyond(each.waiting + packet.length, each.settings.reserve_bytes) - held
-        if more and (more > self.pool.free or held >= self.pool.free * each.settings.alpha_2_16 // OF_2_16):
+        held = _beyond(queue.waiting, queue.settings.reserve_bytes)
+        more = _beyond(queue.waiting + packet.length, queue.settings.reserve_bytes) - held
+        if more and (more > self.pool.free or held >= self.pool.free * queue.settings.alpha_2_16 // OF_2_16):
             return False
         self.pool.used += more
         return True
 
     def _release(self, number: int, packet: _Packet) -> None:
-        each = self.classes[number]
+        queue = self.classes[number]
         if self.pool is None:
             return
-        if not each.settings.lossless:
-            reserve = each.settings.reserve_bytes
-            self.pool.used -= _beyond(each.waiting, reserve) - _beyond(each.waiting - packet.length, reserve)
+        if not queue.settings.lossless:
+            reserve = queue.settings.reserve_bytes
+            self.pool.used -= _beyond(queue.waiting, reserve) - _beyond(queue.waiting - packet.length, reserve)
         elif packet.charged_to is not None:
             packet.charged_to.release(number, packet.length)
 
     def _choose(self) -> int | None:
         """Returns the number of the class that sends next."""
         held = self.paused if self._knows_classes else ALL_CLASSES * bool(self.paused)
-        may = [number for number, each in enumerate(self.classes) if each.frames and not held >> number & 1]
+        may = [number for number, queue in enumerate(self.classes) if queue.frames and not held >> number & 1]
         strict = [number for number in may if not self.classes[number].settings.quantum_bytes]
         if strict or not may:
             return max(strict, default=None)
@@ -381,15 +381,15 @@ class _Port:
         number = self._choose()
         if number is None:
             return
-        each = self.classes[number]
-        self._advance(each)
-        packet = each.frames.popleft()
+        queue = self.classes[number]
+        self._advance(queue)
+        packet = queue.frames.popleft()
         self._release(number, packet)
-        each.waiting -= packet.length
-        if each.settings.quantum_bytes and len(self.classes) > 1:
-            each.deficit = each.deficit - packet.length if each.frames else 0
-        each.mark(packet, "departure")
-        each.count_sent(packet)
+        queue.waiting -= packet.length
+        if queue.settings.quantum_bytes and len(self.classes) > 1:
+            queue.deficit = queue.deficit - packet.length if queue.frames else 0
+        queue.mark(packet, "departure")
+        queue.count_sent(packet)
         self._net.has_left(self, packet)
         self._transmit(packet)
 
@@ -467,9 +467,9 @@ class _Port:
         whole = self.tally.look(self.waiting, now_ns)
         charged, headroom = (self.ingress.bytes, self.ingress.headroom) if self.ingress else ([0] * CLASSES, [0] * CLASSES)
         return (
-            sum(each.marked for each in self.classes),
-            sum(each.ce_packets for each in self.classes),
-            sum(each.ce_bytes for each in self.classes),
+            sum(queue.marked for queue in self.classes),
+            sum(queue.ce_packets for queue in self.classes),
+            sum(queue.ce_bytes for queue in self.classes),
             *whole,
             0,  # no telemetry
             0,
@@ -487,17 +487,17 @@ class _Port:
         )
 
     def _class_statistics(self, number: int) -> tuple[int, ...]:
-        each = self.classes[number]
+        queue = self.classes[number]
         return (
-            each.waiting,
-            len(each.frames),
-            each.sent_bytes,
-            each.sent_packets,
-            each.drops,
-            each.marked,
-            each.ce_packets,
-            each.ce_bytes,
-            *each.tally.look(each.waiting, self._clock.now_ns),
+            queue.waiting,
+            len(queue.frames),
+            queue.sent_bytes,
+            queue.sent_packets,
+            queue.drops,
+            queue.marked,
+            queue.ce_packets,
+            queue.ce_bytes,
+            *queue.tally.look(queue.waiting, self._clock.now_ns),
             self.class_paused_ns[number],
             self.ingress.bytes[number] + self.ingress.headroom[number] if self.ingress else 0,
             self.ingress.pauses[number] if self.ingress else 0,

@@ -84,8 +84,8 @@ class Shares:
 
     @property
     def name(self) -> str:
-        told = ":".join(map(str, self.weights)) + ", frames of " + ", ".join(map(str, self.lengths))
-        return told + (" below a strict class" if self.strict else "")
+        text = ":".join(map(str, self.weights)) + ", frames of " + ", ".join(map(str, self.lengths))
+        return text + (" below a strict class" if self.strict else "")
 
     def case(self) -> FabricCase:
         rules = tuple(ClassRule(name=f"w{number}", dscp=(), weight=weight) for number, weight in enumerate(self.weights))
@@ -110,7 +110,7 @@ class Shares:
         sent = [_of_class(end, number, "sent_bytes") - _of_class(begin, number, "sent_bytes") for number in numbers]
         assert all(_of_class(row, number, "backlog_bytes") for row in (begin, end) for number in numbers)
         shares = [weight / sum(self.weights) for weight in self.weights]
-        assert [each / sum(sent) for each in sent] == pytest.approx(shares, rel=SHARE_ERROR)
+        assert [sent_bytes / sum(sent) for sent_bytes in sent] == pytest.approx(shares, rel=SHARE_ERROR)
 
 
 SHARE_BYTES = 1_000_000
@@ -288,12 +288,12 @@ class Ring:
 
     def verify(self, rows: Rows, arrived: int) -> None:
         shape = NETS[self.net]
-        found = [_deadlock(shape, {port: rows[t_ns, port] for port in range(shape.ports)}) for t_ns in RING_TIMES]
+        deadlocks = [_deadlock(shape, {port: rows[t_ns, port] for port in range(shape.ports)}) for t_ns in RING_TIMES]
         if not self.deadlocks:
-            assert found == [None, None] and arrived == 4 * RING_FRAMES
+            assert deadlocks == [None, None] and arrived == 4 * RING_FRAMES
             return
-        assert found[0] is not None and found[0] == found[1]
-        assert set(found[0]) == {shape.name(port) for port in range(8, 16, 2)} and arrived < 4 * RING_FRAMES
+        assert deadlocks[0] is not None and deadlocks[0] == deadlocks[1]
+        assert set(deadlocks[0]) == {shape.name(port) for port in range(8, 16, 2)} and arrived < 4 * RING_FRAMES
 
 
 RING_FRAMES, RING_END_NS = 300, 3_000_000

@@ -97,10 +97,10 @@ class ChangedPort:
     def change(self, setting: tuple[int, int, int]) -> None:
         body = bytearray(self._request.message[NLMSG_HDR.size :])
         TCMSG.pack_into(body, 0, 0, self._ifindex, tc.HANDLE, tc.TC_H_ROOT, 0)
-        for place in self._request.writes:
-            raw = min(setting[place["value"]] * place["multiplier"] // place["divisor"], (1 << 8 * place["width"]) - 1)
-            at = place["offset"] - NLMSG_HDR.size
-            body[at : at + place["width"]] = raw.to_bytes(place["width"], "little")
+        for field in self._request.writes:
+            raw = min(setting[field["value"]] * field["multiplier"] // field["divisor"], (1 << 8 * field["width"]) - 1)
+            at = field["offset"] - NLMSG_HDR.size
+            body[at : at + field["width"]] = raw.to_bytes(field["width"], "little")
         self._netlink.batch([NetlinkRequest(RTM_NEWQDISC, 0, bytes(body), "change the marking")])
 
     def fill(self) -> int:
@@ -118,11 +118,11 @@ class ChangedPort:
             _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
             if ifindex == self._ifindex and parent == tc.TC_H_ROOT:
                 options = attributes(attributes(payload[TCMSG.size :])[tc.TCA_OPTIONS])
-                found = [0, 0, 0]
-                for place in self._request.reads:
-                    raw = int.from_bytes(options[place["attribute"]][place["offset"] :][: place["width"]], "little")
-                    found[place["value"]] = -(-raw * place["divisor"] // place["multiplier"])
-                return tuple(found)
+                values = [0, 0, 0]
+                for field in self._request.reads:
+                    raw = int.from_bytes(options[field["attribute"]][field["offset"] :][: field["width"]], "little")
+                    values[field["value"]] = -(-raw * field["divisor"] // field["multiplier"])
+                return tuple(values)
         raise AssertionError("the port has no queue")
 
 
@@ -157,7 +157,7 @@ def run(changes: int, seed: int, qdisc: Literal["port", "red"]) -> dict[str, obj
         end_ns = start_ns + (changes + 4 * QUEUED) * FRAME_NS
         sleep_until(end_ns)
         read_all(port.receiver, arrived, marked)
-        (drops,) = (each.drops for each in tc.queue_counters(netlink).values() if each.tx_packets)
+        (drops,) = (counters.drops for counters in tc.queue_counters(netlink).values() if counters.tx_packets)
         port.change(SETTINGS[0])
         taken = port.fill()
     return {

@@ -81,7 +81,7 @@ def departures(case: RateChangeCase) -> list[float]:
     buckets = [Bucket(case.burst_bytes, [(t_ns, rate) for t_ns, rate, _ in case.changes])]
     if case.changes[0][2]:
         buckets.append(Bucket(case.peak_burst_bytes, [(t_ns, peak) for t_ns, _, peak in case.changes]))
-    found, free_ns = [], 0.0
+    leave_times_ns, free_ns = [], 0.0
     for came_ns in (t_ns for t_ns, frames in case.sends for _ in range(frames)):
         leaves_ns = max(came_ns, free_ns)
         for bucket in buckets:
@@ -91,8 +91,8 @@ def departures(case: RateChangeCase) -> list[float]:
         free_ns = leaves_ns + FRAME_BITS * 1e9 / case.line_bps
         if free_ns > case.end_ns:  # the frame has not arrived
             break
-        found.append(leaves_ns)
-    return found
+        leave_times_ns.append(leaves_ns)
+    return leave_times_ns
 
 
 def mean_bps(left: Sequence[float]) -> float:

@@ -80,14 +80,14 @@ def _packet_socket(ifname: str, protocol: int, option: int) -> socket.socket:
 def _stamps(receiver: socket.socket) -> list[int]:
     """Returns when each frame arrived, by the kernel's own timestamps (of the wall clock)."""
     receiver.setblocking(False)
-    found = []
+    stamps_ns = []
     try:
         while True:
             _data, control, _flags, _address = receiver.recvmsg(1, 64)
             seconds, ns = struct.unpack("=qq", control[0][2])
-            found.append(seconds * 10**9 + ns)
+            stamps_ns.append(seconds * 10**9 + ns)
     except BlockingIOError:
-        return found
+        return stamps_ns
 
 
 def _run(netlink: NetlinkSocket, job: dict[str, Any]) -> list[int]:

@@ -33,8 +33,8 @@ def chain2(queue: Queue, host: Queue | None = None, rate_bps: int = GBIT, delay_
     return [host_port, replace(host_port, queue=replace(queue, pause=queue.pause)), replace(plain, queue=queue), plain]
 
 
-def classes(*given: QueueClass) -> Queue:
-    return Queue(AMPLE, "port", classes=given)
+def classes(*rules: QueueClass) -> Queue:
+    return Queue(AMPLE, "port", classes=rules)
 
 
 def order(queue: Queue, rows: list[tuple[int, int, int]]) -> list[int]:
@@ -171,8 +171,8 @@ def test_with_one_class_it_is_the_fifo_oracle(number):
         t_ns += chance.randrange(1 + 12 * 790 * 10**9 // rate)
     run = run_fabric(NETS["chain2"], ports, rows)
     host = OraclePort(10 * rate, 1_000, AMPLE)
-    first, second = run_chain([host, fifo], [OracleFrame(each.t_ns, each.length, each.ect, each.seq) for each in rows])
-    assert run.departures == {each.frame.seq: each.depart_ns for each in first.passages}
-    passed = {each.frame.seq: (each.arrive_ns, each.ce) for each in second.passages if not each.dropped}
-    assert {seq: (each.t_ns, each.ce) for seq, each in run.arrivals.items()} == passed
+    first, second = run_chain([host, fifo], [OracleFrame(frame.t_ns, frame.length, frame.ect, frame.seq) for frame in rows])
+    assert run.departures == {passage.frame.seq: passage.depart_ns for passage in first.passages}
+    passed = {passage.frame.seq: (passage.arrive_ns, passage.ce) for passage in second.passages if not passage.dropped}
+    assert {seq: (arrival.t_ns, arrival.ce) for seq, arrival in run.arrivals.items()} == passed
     assert second.drops and second.marks

@@ -34,15 +34,15 @@ def found(lab_kernel, request):
     return play(lab_kernel, CHANGES, request.param)
 
 
-def verify(found):
-    sent = len(found["settings"])
-    assert found["arrived"] == [*range(sent)] and (found["drops"], found["unlike"]) == (0, 0)
-    setting, marked = np.array(found["settings"])[QUEUED:], np.array(found["marked"][QUEUED:])
+def verify(answer):
+    sent = len(answer["settings"])
+    assert answer["arrived"] == [*range(sent)] and (answer["drops"], answer["unlike"]) == (0, 0)
+    setting, marked = np.array(answer["settings"])[QUEUED:], np.array(answer["marked"][QUEUED:])
     assert not marked[setting == 0].any() and marked[setting == 1].all()
     one_in_two = marked[setting == 2]
     assert one_in_two.mean() == pytest.approx(0.5, abs=5 * 0.5 / len(one_in_two) ** 0.5)  # five sigmas
     room = guest.LIMIT_BYTES // guest.FRAME_BYTES
-    assert room <= found["filled"] <= room + 1
+    assert room <= answer["filled"] <= room + 1
 
 
 def test_a_port_loses_doubles_and_reorders_no_frame(found):
@@ -74,38 +74,38 @@ def test_every_port_and_class_of_a_fat_tree_has_what_was_wanted(steps, actuators
         assert (session.steps, len(rows.names)) == (steps, count)
         for _ in range(steps):
             values = np.sort(drawn.uniform(rows.low, rows.high)[:, :2], axis=1)
-            wanted = np.column_stack([np.floor(values), np.floor(drawn.uniform(rows.low[:, 2], rows.high[:, 2]))]).reshape(-1)
-            assert np.array_equal(session.step(wanted).enforced, wanted)
+            commanded = np.column_stack([np.floor(values), np.floor(drawn.uniform(rows.low[:, 2], rows.high[:, 2]))]).reshape(-1)
+            assert np.array_equal(session.step(commanded).enforced, commanded)
 
 
-def swapped(found):
-    found["arrived"][500], found["arrived"][501] = found["arrived"][501], found["arrived"][500]
+def swapped(answer):
+    answer["arrived"][500], answer["arrived"][501] = answer["arrived"][501], answer["arrived"][500]
 
 
-def lost(found):
-    del found["arrived"][500], found["marked"][500]
+def lost(answer):
+    del answer["arrived"][500], answer["marked"][500]
 
 
-def doubled(found):
-    found["arrived"].insert(500, found["arrived"][500])
-    found["marked"].insert(500, found["marked"][500])
+def doubled(answer):
+    answer["arrived"].insert(500, answer["arrived"][500])
+    answer["marked"].insert(500, answer["marked"][500])
 
 
-def marked_wrongly(found):
-    place = next(place for place in range(QUEUED, CHANGES) if found["settings"][place] == 0)
-    found["marked"][place] = 1
+def marked_wrongly(answer):
+    index = next(index for index in range(QUEUED, CHANGES) if answer["settings"][index] == 0)
+    answer["marked"][index] = 1
 
 
-def refused(found):
-    found["unlike"] = 1
+def refused(answer):
+    answer["unlike"] = 1
 
 
-def dropped(found):
-    found["drops"] = 1
+def dropped(answer):
+    answer["drops"] = 1
 
 
-def shorter(found):
-    found["filled"] -= 5
+def shorter(answer):
+    answer["filled"] -= 5
 
 
 @pytest.mark.parametrize("spoil", [swapped, lost, doubled, marked_wrongly, refused, dropped, shorter])

@@ -70,36 +70,36 @@ def test_the_cases_are_worth_it(answered):
         > 500
     )
     cases = [case for case, _ in [*answered["telemetry, marks at arrival"], *answered["telemetry, marks at departure"]]]
-    assert any(sum(each.int_rate is not None for each in case.ports) > MOST_HOPS for case in cases), "some paths are too long"
+    assert any(sum(port.int_rate is not None for port in case.ports) > MOST_HOPS for case in cases), "some paths are too long"
     slopes = [each for pairs in answered.values() for case, _ in pairs for each in case.ports if each.kmax_bytes]
-    assert {each.marks_at for each in slopes} == {"arrival", "departure"}
+    assert {port.marks_at for port in slopes} == {"arrival", "departure"}
 
 
 def noticed(pairs, change):
     """Returns whether some case differs once its ports are changed."""
     return any(
-        links.compare(replace(case, ports=tuple(change(each) for each in case.ports)), reply).faults for case, reply in pairs
+        links.compare(replace(case, ports=tuple(change(port) for port in case.ports)), reply).faults for case, reply in pairs
     )
 
 
-def other_moment(each):
-    return replace(each, marks_at="departure" if each.marks_at == "arrival" else "arrival")
+def other_moment(port):
+    return replace(port, marks_at="departure" if port.marks_at == "arrival" else "arrival")
 
 
-def other_slope(each):
-    return replace(each, pmax_ppm=each.pmax_ppm // 2) if each.kmax_bytes else each
+def other_slope(port):
+    return replace(port, pmax_ppm=port.pmax_ppm // 2) if port.kmax_bytes else port
 
 
-def other_seed(each):
-    return replace(each, seed=each.seed + 1)
+def other_seed(port):
+    return replace(port, seed=port.seed + 1)
 
 
-def other_place(each):
-    return each if each.int_rate is None else replace(each, int_rate=(each.int_rate + 1) % 8)
+def other_place(port):
+    return port if port.int_rate is None else replace(port, int_rate=(port.int_rate + 1) % 8)
 
 
-def silent(each):
-    return replace(each, int_rate=None)
+def silent(port):
+    return replace(port, int_rate=None)
 
 
 @pytest.mark.parametrize("kind", ["marks at arrival", "marks at departure"])
@@ -118,10 +118,10 @@ def test_other_statistics_would_be_noticed(answered, field):
     """One unit more in one statistic of one port at one time."""
     case, reply = answered["marks at arrival"][0]
     lines = reply["probe"].splitlines()
-    place = max(place for place, line in enumerate(lines) if line.startswith("s,"))
-    words = lines[place].split(",")
+    row = max(row for row, line in enumerate(lines) if line.startswith("s,"))
+    words = lines[row].split(",")
     words[field + 1] = str(int(words[field + 1]) + 1)
-    changed = reply | {"probe": "\n".join([*lines[:place], ",".join(words), *lines[place + 1 :]])}
+    changed = reply | {"probe": "\n".join([*lines[:row], ",".join(words), *lines[row + 1 :]])}
     assert links.compare(case, changed).faults
 
 

@@ -106,7 +106,7 @@ def test_a_rate_that_is_off_is_seen():
     due = departures(case)
     assert rate_changes.worst_share(case, due) == 0
     late = [*due[:100], due[100] + 20_000_000, *due[101:]]
-    assert min(rate_changes.worst_share(case, left) for left in ([1.02 * each for each in due], late, due[:-2])) > TOLERANCE
+    assert min(rate_changes.worst_share(case, left) for left in ([1.02 * t_ns for t_ns in due], late, due[:-2])) > TOLERANCE
     first, second, third = departures(raised(LINE_BPS, True))
     assert rate_changes.worst_share(raised(LINE_BPS, True), [first, second + 10**6, third + 10**6]) > TOLERANCE
 

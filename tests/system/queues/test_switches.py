@@ -54,11 +54,11 @@ def test_rules(answered):
 def changed(case, **values):
     """Returns a case with other values in the pauses of its ports, and its own times of samples."""
 
-    def port(each):
-        pause = each.queue.pause
-        return each if pause is None else replace(each, queue=replace(each.queue, pause=replace(pause, **values)))
+    def port(base):
+        pause = base.queue.pause
+        return base if pause is None else replace(base, queue=replace(base.queue, pause=replace(pause, **values)))
 
-    return with_times(case, tuple(port(each) for each in case.ports))
+    return with_times(case, tuple(port(fabric_port) for fabric_port in case.ports))
 
 
 def with_times(case, ports):
@@ -70,10 +70,10 @@ def with_times(case, ports):
 def other_classes(case, change):
     """Returns a case with each class of each port changed."""
 
-    def port(each):
-        return replace(each, queue=replace(each.queue, classes=tuple(change(rule) for rule in each.queue.classes)))
+    def port(base):
+        return replace(base, queue=replace(base.queue, classes=tuple(change(rule) for rule in base.queue.classes)))
 
-    return with_times(case, tuple(port(each) for each in case.ports))
+    return with_times(case, tuple(port(fabric_port) for fabric_port in case.ports))
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_other_statistics_would_be_noticed(answered):
     """One unit more in each value of one port at one time."""
     case, reply = answered["pauses of classes"][0]
     lines = reply["probe"].splitlines()
-    place = max(place for place, line in enumerate(lines) if line.startswith("x,"))
-    words = lines[place].split(",")
+    row = max(row for row, line in enumerate(lines) if line.startswith("x,"))
+    words = lines[row].split(",")
     for field in range(3, len(words)):
         more = [*words[:field], str(int(words[field]) + 1), *words[field + 1 :]]
-        spoilt = reply | {"probe": "\n".join([*lines[:place], ",".join(more), *lines[place + 1 :]])}
+        spoilt = reply | {"probe": "\n".join([*lines[:row], ",".join(more), *lines[row + 1 :]])}
         assert fabric_lab.compare(case, spoilt).faults, fabric_lab.names_of([0] * (len(words) - 3))[field - 3]
 
 

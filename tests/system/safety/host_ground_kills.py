@@ -102,8 +102,8 @@ def modules() -> Iterator[str]:
 
 def tree(*folders: str) -> Iterator[str]:
     for path in (path for folder in folders for path in Path(folder).rglob("*")):
-        found = path.lstat()
-        yield f"{path} mode {found.st_mode:o} of {found.st_uid}, {found.st_size if path.is_file() else 'no'} bytes"
+        status = path.lstat()
+        yield f"{path} mode {status.st_mode:o} of {status.st_uid}, {status.st_size if path.is_file() else 'no'} bytes"
 
 
 def snapshot() -> State:
@@ -136,27 +136,27 @@ def left(before: State, allowed: Allowed) -> list[str]:
     until = time.monotonic() + PATIENCE_S
     while True:
         after = snapshot()
-        pairs = [(kind, f"{kind}: lost {each}") for kind in before for each in sorted(before[kind] - after[kind])]
-        pairs += [(kind, f"{kind}: new {each}") for kind in before for each in sorted(after[kind] - before[kind])]
-        found = [each for kind, each in pairs if not allowed(kind, each)]
-        if not found or time.monotonic() > until:
-            return found
+        pairs = [(kind, f"{kind}: lost {entry}") for kind in before for entry in sorted(before[kind] - after[kind])]
+        pairs += [(kind, f"{kind}: new {entry}") for kind in before for entry in sorted(after[kind] - before[kind])]
+        differences = [difference for kind, difference in pairs if not allowed(kind, difference)]
+        if not differences or time.monotonic() > until:
+            return differences
         time.sleep(1.0)
 
 
-def until_clean(kind: str, each: str) -> bool:
+def until_clean(kind: str, entry: str) -> bool:
     """Returns True for a leftover that `dcgym clean` removes: the record of a run, and the module, whose users are gone."""
-    return kind == "module" or " /run/dcgym" in each
+    return kind == "module" or " /run/dcgym" in entry
 
 
-def of_a_sweep(kind: str, each: str) -> bool:
+def of_a_sweep(kind: str, entry: str) -> bool:
     """Returns True also for the folder of a sweep, which the same command continues; not for a run that was under way in it."""
-    return until_clean(kind, each) or (" out" in each and ".partial" not in each)
+    return until_clean(kind, entry) or (" out" in entry and ".partial" not in entry)
 
 
-def of_the_kernel(kind: str, each: str) -> bool:
+def of_the_kernel(kind: str, entry: str) -> bool:
     """Returns True for a module of the stock kernel, which loads it when it is needed."""
-    return kind == "module" and "cable" not in each
+    return kind == "module" and "cable" not in entry
 
 
 # ---- the kills ----
@@ -207,25 +207,25 @@ def family(pid: int) -> list[int]:
             below.setdefault(int(path.read_text().rpartition(")")[2].split()[1]), []).append(int(path.parent.name))
         except OSError:
             continue
-    found, todo = [], [pid]
+    pids, todo = [], [pid]
     while todo:
-        found.append(todo.pop())
-        todo += below.get(found[-1], [])
-    return found
+        pids.append(todo.pop())
+        todo += below.get(pids[-1], [])
+    return pids
 
 
 def is_traffic(pid: int) -> bool:
-    return any("/tgen " in command_line(each) for each in family(pid))
+    return any("/tgen " in command_line(member) for member in family(pid))
 
 
 def victim_of(case: Case, process: subprocess.Popen[str], draw: random.Random) -> int | None:
     """Waits for a moment of the phase and returns the process to kill; None: the command has ended before."""
     assert process.stderr is not None
-    said = [line := "begins"]
+    lines = [line := "begins"]
     while case.phase and line and not line.strip().endswith(case.phase):
-        said.append(line := process.stderr.readline())
+        lines.append(line := process.stderr.readline())
     if case.phase and not line:
-        print("  ".join(["  it ends:\n", *said[-6:]]), flush=True)
+        print("  ".join(["  it ends:\n", *lines[-6:]]), flush=True)
     threading.Thread(target=process.stderr.read, daemon=True).start()  # it must never wait for a reader
     until = time.monotonic() + START_S
     while not case.phase and not is_traffic(process.pid) and time.monotonic() < until:
@@ -234,7 +234,7 @@ def victim_of(case: Case, process: subprocess.Popen[str], draw: random.Random) -
     if case.victim == "command":
         return process.pid if process.poll() is None else None
     word = "" if case.victim == "any" else case.victim
-    others = [each for each in family(process.pid)[1:] if command_line(each) and word in command_line(each)]
+    others = [member for member in family(process.pid)[1:] if command_line(member) and word in command_line(member)]
     return draw.choice(others) if others else None
 
 
@@ -248,14 +248,14 @@ def kill(case: Case, draw: random.Random, before: State) -> list[str]:
         time.sleep(draw.uniform(0, case.wait_s))
         process.kill()
     process.wait(PATIENCE_S)
-    found = [] if case.victim == "dcgym-janitor" else left(before, of_a_sweep if case.name == "sweep" else until_clean)
+    leftovers = [] if case.victim == "dcgym-janitor" else left(before, of_a_sweep if case.name == "sweep" else until_clean)
     for line in sh(*CLI, "clean", ".").splitlines():
         print(f"  {line}", flush=True)
     sh("rm", "-rf", "out")  # a result that was whole, or the folder of a sweep
-    return found + left(before, of_the_kernel)
+    return leftovers + left(before, of_the_kernel)
 
 
-def main(spec: str, *wanted: str) -> int:
+def main(spec: str, *names: str) -> int:
     TEMPORARY.mkdir()
     os.environ["TMPDIR"] = str(TEMPORARY)  # /tmp shows files of the machine around the VM, which others change
     for words in ("link add mine0 type veth peer name mine1", "link set mine0 up", "netns add mine"):
@@ -264,13 +264,13 @@ def main(spec: str, *wanted: str) -> int:
     sh(*CLI, "doctor")  # it loads the kernel's modules
     before, bad, draw = snapshot(), 0, random.Random(1)
     for case in cases(spec):
-        if wanted and case.name not in wanted:
+        if names and case.name not in names:
             continue
-        found = kill(case, draw, before)
-        bad += bool(found)
-        for each in found[:20]:
-            print(f"  left: {each}", flush=True)
-        before = snapshot() if found else before
+        leftovers = kill(case, draw, before)
+        bad += bool(leftovers)
+        for leftover in leftovers[:20]:
+            print(f"  left: {leftover}", flush=True)
+        before = snapshot() if leftovers else before
     print(f"{bad} kills left something", flush=True)
     return bad
 

@@ -36,12 +36,12 @@ REFUSAL = r"states (\d+(\.\d+)? [MG]B).*at most (\d+(\.\d+)? [MG]B)"
 
 def with_little_room(call: Callable[[], int]) -> tuple[int, str]:
     """Calls a function in a process with ROOM_BYTES more than this one has, and returns its exit status and what it said."""
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as errors:
         child = os.fork()
         if not child:
             status = 99
             try:
-                os.dup2(said.fileno(), 2)
+                os.dup2(errors.fileno(), 2)
                 sys.stderr = os.fdopen(2, "w", closefd=False)
                 pages = int(Path("/proc/self/statm").read_text().split()[0])
                 most = pages * resource.getpagesize() + ROOM_BYTES
@@ -53,8 +53,8 @@ def with_little_room(call: Callable[[], int]) -> tuple[int, str]:
                 sys.stderr.flush()
                 os._exit(status)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        said.seek(0)
-        return status, said.read().decode()
+        errors.seek(0)
+        return status, errors.read().decode()
 
 
 def command(*words: str | Path) -> tuple[int, str]:
@@ -73,8 +73,8 @@ def reading(path: Path) -> tuple[int, str]:
     return with_little_room(read)
 
 
-def is_refused(said: tuple[int, str], path: Path) -> None:
-    status, text = said
+def is_refused(outcome: tuple[int, str], path: Path) -> None:
+    status, text = outcome
     assert status == 2 and text.count("\n") == 1, text
     assert str(path) in text and re.search(REFUSAL, text) and ";" in text, text
 
@@ -118,8 +118,8 @@ def test_an_array_larger_than_its_place_in_the_archive_is_none(tmp_path: Path) -
     np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (1 << 36,)})
     with zipfile.ZipFile(tmp_path / "policy.npz", "w") as archive:
         archive.writestr("table.npy", head.getvalue() + bytes(80))
-    status, said = command("method", "rlcc", "explain", tmp_path / "policy.npz", "--out", tmp_path / "shown")
-    assert status == 2 and said.count("\n") == 1 and "is not an .npz file" in said
+    status, stderr = command("method", "rlcc", "explain", tmp_path / "policy.npz", "--out", tmp_path / "shown")
+    assert status == 2 and stderr.count("\n") == 1 and "is not an .npz file" in stderr
 
 
 def test_a_large_file_of_ones_own_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,8 +171,8 @@ def test_a_page_that_is_larger_than_its_file_states(tmp_path: Path) -> None:
     assert len(page) < len(data) - footer
     bomb.write_bytes(page + bytes(len(data) - footer - len(page)) + data[-footer:])
     assert parquet.read(harmless).column("a").to_pylist() == noise.tolist()
-    status, said = reading(bomb)
-    assert status == 2 and said.count("\n") == 1 and f"{bomb}: a page of column a states 300 MB" in said
+    status, stderr = reading(bomb)
+    assert status == 2 and stderr.count("\n") == 1 and f"{bomb}: a page of column a states 300 MB" in stderr
 
 
 def test_a_text_repeated_in_a_derived_table(tmp_path: Path) -> None:

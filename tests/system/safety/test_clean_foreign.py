@@ -50,8 +50,8 @@ def writer(path: Path) -> Iterator[Path]:
     before = set(path.parent.iterdir())
     with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "writing\n"
-        (made,) = set(path.parent.iterdir()) - before
-        yield made
+        (work,) = set(path.parent.iterdir()) - before
+        yield work
         process.kill()
 
 
@@ -68,25 +68,25 @@ def test_users_files_with_a_like_name_stay(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_the_file_of_a_living_writer_stays_and_that_of_a_killed_one_goes(tmp_path: Path) -> None:
-    with writer(tmp_path / "table.csv") as made:
+    with writer(tmp_path / "table.csv") as work:
         run(tmp_path)
-        assert made.read_text() == "half"
-    assert made.exists(), "kill -9 leaves it"
+        assert work.read_text() == "half"
+    assert work.exists(), "kill -9 leaves it"
     run(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_user_made_of_a_killed_writers_file_stays(tmp_path: Path) -> None:
     """Its mark belongs to its name, so a copy with another name has none. A link is no file that dc-gym wrote."""
-    with writer(tmp_path / "table.csv") as made:
+    with writer(tmp_path / "table.csv") as work:
         pass
-    mine = tmp_path / made.name.replace("table", "mine")
-    shutil.copy(made, mine)
+    users_copy = tmp_path / work.name.replace("table", "mine")
+    shutil.copy(work, users_copy)
     target = tmp_path / "target"
-    made.rename(target)
-    made.symlink_to(target)
+    work.rename(target)
+    work.symlink_to(target)
     run(tmp_path)
-    assert mine.read_text() == "half" and made.is_symlink() and target.exists()
+    assert users_copy.read_text() == "half" and work.is_symlink() and target.exists()
 
 
 def test_a_training_begins_in_no_folder_with_a_users_file(tmp_path: Path) -> None:

@@ -47,17 +47,17 @@ class Trapped:
 
     def run(self, argv: list[str], **options: Any) -> str:
         """Runs a command in the folder and returns what it printed. It must end well and run none of the files."""
-        done = subprocess.run(argv, cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=120, **options)
-        self.check(done.stdout + done.stderr)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        child = subprocess.run(argv, cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=120, **options)
+        self.check(child.stdout + child.stderr)
+        assert child.returncode == 0, child.stderr
+        return child.stdout
 
     def dcgym(self, *words: str, **options: Any) -> str:
         return self.run([*DCGYM, *words], **options)
 
-    def check(self, said: str = "") -> None:
+    def check(self, output: str = "") -> None:
         assert not self._mark.exists(), f"these files were run: {self._mark.read_text().split()}"
-        assert FOREIGN not in said
+        assert FOREIGN not in output
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_runs_import_nothing_from_there(trapped: Trapped, cold: Path) -> None:
     trapped.env = {**direct, "DCGYM_DAEMONS": "1"}  # with it, Python starts in the lab
     trapped.dcgym("run", spec, *SHORT, "--out", "first")
     (modules,) = (cold / "frozen").glob("*.modules")
-    assert not [each for each in sources(modules) if each.is_relative_to(trapped.folder)]
+    assert not [source for source in sources(modules) if source.is_relative_to(trapped.folder)]
     trapped.env = direct
     trapped.dcgym("run", spec, *SHORT, "--out", "second", "--no-plot")
     digests = {json.loads((trapped.folder / name / "manifest.json").read_text())["digest"] for name in ("first", "second")}
@@ -111,8 +111,8 @@ def test_sweeps_import_nothing_from_there(trapped: Trapped) -> None:
 @pytest.mark.user
 def test_shells_import_nothing_from_there(trapped: Trapped) -> None:
     """A shell's commands work in the current folder, its lab included."""
-    said = trapped.dcgym("shell", str(ROOT / "examples" / "dumbbell.toml"), "--quiet", input="h1 echo here\n")
-    assert "here" in said
+    stdout = trapped.dcgym("shell", str(ROOT / "examples" / "dumbbell.toml"), "--quiet", input="h1 echo here\n")
+    assert "here" in stdout
 
 
 @pytest.mark.lab
@@ -187,14 +187,14 @@ def test_modules_from_elsewhere_are_not_frozen(freezing: Callable[..., Path | No
 def test_frozen_modules_from_elsewhere_are_not_used(freezing: Callable[..., Path | None], tmp_path: Path) -> None:
     path = freezing()
     assert path is not None
-    good = path.read_bytes()
-    size, _, rest = good.partition(b"\n")
+    content = path.read_bytes()
+    size, _, rest = content.partition(b"\n")
     head = marshal.loads(rest)
     (tmp_path / "reprlib.py").write_text("")
     head["sources"].append((str(tmp_path / "reprlib.py"), (tmp_path / "reprlib.py").stat().st_mtime_ns, 0))
     bad = marshal.dumps(head)
     path.write_bytes(b"%d\n" % len(bad) + bad + rest[int(size) :])
-    assert freezing() == path and path.read_bytes() == good, "it was made again"
+    assert freezing() == path and path.read_bytes() == content, "it was made again"
 
 
 def test_what_another_command_froze_is_not_used(freezing: Callable[..., Path | None]) -> None:
@@ -235,5 +235,5 @@ def test_one_place_starts_pythons() -> None:
     assert len(texts) > 300
     names = {str(path.relative_to(ROOT)) for path, text in texts.items() if re.search(r"\bsys\.executable\b", text)}
     assert names == {*STARTS}
-    found = {str(path.relative_to(ROOT)) for path, text in texts.items() if re.search(r"\bsys\.path\b", text)}
-    assert not found, "a module is imported from a folder by interpreter.import_from()"
+    offenders = {str(path.relative_to(ROOT)) for path, text in texts.items() if re.search(r"\bsys\.path\b", text)}
+    assert not offenders, "a module is imported from a folder by interpreter.import_from()"

@@ -57,8 +57,8 @@ def run(tmp_path: Path, readable: Path, program: str) -> tuple[dict[str, Any], s
         "--no-plot",
         "--quiet",
     ]
-    done = limited(argv)
-    assert (tmp_path / "out").is_dir(), done.stderr
+    child = limited(argv)
+    assert (tmp_path / "out").is_dir(), child.stderr
     return json.loads((tmp_path / "out/manifest.json").read_text()), (tmp_path / "out/exec/h1-0.stdout").read_text()
 
 
@@ -96,5 +96,5 @@ def test_a_lab_lives_through_1000_resets() -> None:
     """Its folder lies below /tmp. tests/system/learn/test_resets.py has 10,000."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o755)
-        done = limited([sys.executable, "-P", "-c", RESETS, folder, "1000", str(Path(episodes.__file__).parent)])
-    assert done.returncode == 0, done.stderr
+        child = limited([sys.executable, "-P", "-c", RESETS, folder, "1000", str(Path(episodes.__file__).parent)])
+    assert child.returncode == 0, child.stderr

@@ -41,10 +41,10 @@ print(json.dumps({name: mode(name) for name in sorted(os.listdir("."))}))
 
 
 def test_no_set_user_id_reaches_the_host(in_lab: Callable[..., Any], tmp_path: Path) -> None:
-    made = tmp_path / "run" / "made"
-    made.mkdir(parents=True)
-    made.chmod(0o777)
-    ran = in_lab(SETS_USER_ID.replace("FOLDER", repr(str(made))))
+    folder = tmp_path / "run" / "made"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    ran = in_lab(SETS_USER_ID.replace("FOLDER", repr(str(folder))))
     assert ran.exit.status == 0, ran.text
     assert json.loads(ran.lines[-1]) == {
         "changed": 0o6755,
@@ -54,7 +54,7 @@ def test_no_set_user_id_reaches_the_host(in_lab: Callable[..., Any], tmp_path: P
         "pipe": 0o4666,
         "through a descriptor": 0o2755,
     }
-    assert {path.name: path.lstat().st_mode & SET_ID for path in made.iterdir()} == dict.fromkeys(
+    assert {path.name: path.lstat().st_mode & SET_ID for path in folder.iterdir()} == dict.fromkeys(
         ("changed", "created", "file", "folder", "pipe", "through a descriptor"), 0
     )
 
@@ -89,9 +89,9 @@ print(json.dumps([list(listed(top)) for top in ("tree", "unpacked/tree", "copied
 
 
 def test_archives_and_copies_keep_what_was_set(in_lab: Callable[..., Any], tmp_path: Path) -> None:
-    made = tmp_path / "run"
-    made.mkdir()
-    quoted = str(made)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    quoted = str(folder)
     (tmp_path / "run" / "list.py").write_text(LISTS.replace("FOLDER", repr(quoted)))
     ran = in_lab(["/bin/sh", "-c", SHELL.replace("FOLDER", quoted) + "exec python3 list.py"])
     assert ran.exit.status == 0, ran.text
@@ -107,10 +107,10 @@ def test_archives_and_copies_keep_what_was_set(in_lab: Callable[..., Any], tmp_p
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_git_works_in_a_folder_of_the_lab(in_lab: Callable[..., Any], tmp_path: Path) -> None:
-    made = tmp_path / "run"
-    made.mkdir()
+    folder = tmp_path / "run"
+    folder.mkdir()
     commands = (
-        f"set -e; export HOME={made}; cd {made}; git init -q r; cd r; git config user.email a@b; git config user.name a",
+        f"set -e; export HOME={folder}; cd {folder}; git init -q r; cd r; git config user.email a@b; git config user.name a",
         "echo 1 > f; echo 2 > g; chmod +x g; git add f g; git commit -qm first; rm f; git checkout -q f; git status --porcelain",
         "git clone -q . ../c; cd ../c; git ls-files --stage; test -x g",
     )
@@ -144,9 +144,9 @@ print(open("readonly").read())
 
 
 def test_what_was_set_ends_with_the_file_and_a_time_with_its_next_change(in_lab: Callable[..., Any], tmp_path: Path) -> None:
-    made = tmp_path / "run"
-    made.mkdir()
-    ran = in_lab("import os\nos.umask(0o022)\n" + WRITES_LATER.replace("FOLDER", repr(str(made))))
+    folder = tmp_path / "run"
+    folder.mkdir()
+    ran = in_lab("import os\nos.umask(0o022)\n" + WRITES_LATER.replace("FOLDER", repr(str(folder))))
     assert ran.lines == ["7.0 True", "0o100600", "0o100644", "0o100644", "root"], ran.text
 
 

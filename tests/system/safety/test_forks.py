@@ -183,10 +183,10 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def forked(holder: str, act: str, folder: Path) -> tuple[list[str], list[str]]:
     """Returns the output of a process that holds environments, and its child's. Without an `act` it has no child."""
     preamble, fork = PREAMBLE.format(holder=HOLDERS[holder]), FORKS.format(act=act or "pass", wait=WAIT if act else "")
-    done = run((preamble if act else preamble + NO_FORK) + fork, str(folder))
-    assert done.returncode == 0, done.stderr
+    holding = run((preamble if act else preamble + NO_FORK) + fork, str(folder))
+    assert holding.returncode == 0, holding.stderr
     assert not any(folder.iterdir())
-    lines = done.stdout.splitlines()
+    lines = holding.stdout.splitlines()
     return [line for line in lines if line.startswith(("steps", "reset", "left"))], [
         line for line in lines if line.startswith(("child", "refused"))
     ]
@@ -200,8 +200,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]
 
 @pytest.mark.parametrize("act", ACTS)
 def test_what_a_child_does_harms_nothing(act: str, undisturbed: dict[str, list[str]], tmp_path: Path) -> None:
-    own, child = forked("one lab", ACTS[act], tmp_path)
-    assert own == undisturbed["one lab"] and own[-1] == "left []"
+    parent, child = forked("one lab", ACTS[act], tmp_path)
+    assert parent == undisturbed["one lab"] and parent[-1] == "left []"
     assert child[-1] == "child 0"
     if "refused" in ACTS[act]:
         assert REFUSED in child[0] and "belongs to process" in child[0]
@@ -210,23 +210,23 @@ def test_what_a_child_does_harms_nothing(act: str, undisturbed: dict[str, list[s
 @pytest.mark.parametrize("holder", ["a vector of labs", "one agent a host"])
 @pytest.mark.parametrize("act", ["exits as a program does", "closes, and exits as a program does", "steps"])
 def test_so_do_vectors_and_many_agents(holder: str, act: str, undisturbed: dict[str, list[str]], tmp_path: Path) -> None:
-    own, child = forked(holder, ACTS[act], tmp_path)
-    assert own == undisturbed[holder] and child[-1] == "child 0"
+    parent, child = forked(holder, ACTS[act], tmp_path)
+    assert parent == undisturbed[holder] and child[-1] == "child 0"
     assert ("refused" in ACTS[act]) == (REFUSED in child[0])
 
 
 def test_a_pool_that_is_forked_beside_a_lab_ends_without_it(undisturbed: dict[str, list[str]], tmp_path: Path) -> None:
-    done = run(PREAMBLE.format(holder=HOLDERS["one lab"]) + POOL, str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == undisturbed["one lab"][:1]
+    parent = run(PREAMBLE.format(holder=HOLDERS["one lab"]) + POOL, str(tmp_path))
+    assert parent.returncode == 0, parent.stderr
+    assert parent.stdout.splitlines() == undisturbed["one lab"][:1]
     assert not any(tmp_path.iterdir())
 
 
 def test_an_environment_without_a_lab_is_anybodys(undisturbed: dict[str, list[str]], tmp_path: Path) -> None:
-    done = run(PREAMBLE.format(holder=HOLDERS["one lab"]) + FIRST_USE, str(tmp_path))
-    assert done.returncode == 0, done.stderr
+    parent = run(PREAMBLE.format(holder=HOLDERS["one lab"]) + FIRST_USE, str(tmp_path))
+    assert parent.returncode == 0, parent.stderr
     steps = undisturbed["one lab"][0]
-    assert done.stdout.splitlines() == [steps, "child 0", steps, "left []"]
+    assert parent.stdout.splitlines() == [steps, "child 0", steps, "left []"]
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
@@ -234,8 +234,8 @@ def test_gymnasiums_own_processes_have_labs_of_their_own(method: str, tmp_path: 
     (tmp_path / "script.py").write_text(ASYNC)
     (folder := tmp_path / "labs").mkdir()
     argv = [sys.executable, str(tmp_path / "script.py"), str(folder), method]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S)
-    assert done.returncode == 0, done.stderr
+    script = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S)
+    assert script.returncode == 0, script.stderr
     assert not any(folder.iterdir())
 
 
@@ -247,13 +247,13 @@ def test_a_lab_ends_with_its_process_although_a_child_lives_on(number: signal.Si
     )
     assert process.stdout is not None
     child = Process.of(int(process.stdout.readline().split()[1]))
-    family = [each for each in descendants(process.pid) if each != child]
+    family = [member for member in descendants(process.pid) if member != child]
     assert len(family) > 2 and any(tmp_path.iterdir())
     try:
         process.send_signal(number)
         process.wait(LIMIT_S)
         deadline = time.monotonic() + 30
-        while left := [each for each in family if each.alive()] + [path.name for path in tmp_path.iterdir()]:
+        while left := [member for member in family if member.alive()] + [path.name for path in tmp_path.iterdir()]:
             assert time.monotonic() < deadline, f"left: {left}"
             time.sleep(0.05)
         assert child.alive()
@@ -276,9 +276,9 @@ def test_a_plug_in_that_forks_does_not_end_its_run(tmp_path: Path) -> None:
         )
         out = tmp_path / "results" / name
         argv = [sys.executable, "-m", "dc_gym.cli.main", "run", str(spec), "--out", str(out), "--quiet", "--no-plot"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S)
-        assert done.returncode == 0, done.stderr
-        assert name == "own" or REFUSED in done.stderr
+        child = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S)
+        assert child.returncode == 0, child.stderr
+        assert name == "own" or REFUSED in child.stderr
         digests.append(json.loads((out / "manifest.json").read_text())["digest"])
     assert digests[0] == digests[1]
     assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["forking", "own"]

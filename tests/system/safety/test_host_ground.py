@@ -17,10 +17,10 @@ KILLS = {"cables": 6, "qdiscs": 6, "ending": 2, "RDMA": 2, "environment": 2, "ag
 @pytest.mark.long
 @needs_qemu
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("what", KILLS)
-def test_the_machine_is_as_it_was_after_kill_9_in_each_phase(what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", KILLS)
+def test_the_machine_is_as_it_was_after_kill_9_in_each_phase(case: str, tmp_path: Path) -> None:
     """Namespaces, devices, queues, settings, modules, BPF, mounts, processes, files."""
-    script = f"import runpy, sys; sys.argv.append({what!r}); runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
-    done = scripted(script, tmp_path, timeout=3500)
-    assert done.returncode == 0 and "\n0 kills left something" in done.stdout, done.stdout + done.stderr
-    assert done.stdout.count("kill -9 of") == KILLS[what] and "kill -9 of None" not in done.stdout, done.stdout
+    script = f"import runpy, sys; sys.argv.append({case!r}); runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
+    child = scripted(script, tmp_path, timeout=3500)
+    assert child.returncode == 0 and "\n0 kills left something" in child.stdout, child.stdout + child.stderr
+    assert child.stdout.count("kill -9 of") == KILLS[case] and "kill -9 of None" not in child.stdout, child.stdout

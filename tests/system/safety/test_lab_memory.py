@@ -40,9 +40,9 @@ def test_what_was_planned_is_stepped():
 def test_nothing_behind_the_memory_is_read():
     """In a process of its own, which would die by SIGSEGV."""
     path = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", TOO_FEW], capture_output=True, text=True, env=os.environ | path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "state matrix: 1 rows of flows are not the 64 that were planned; the lab is damaged, start another\n"
+    child = subprocess.run([sys.executable, "-c", TOO_FEW], capture_output=True, text=True, env=os.environ | path)
+    assert child.returncode == 0, child.stderr
+    assert child.stdout == "state matrix: 1 rows of flows are not the 64 that were planned; the lab is damaged, start another\n"
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_who_watches_sees_actuators_of_the_networks_ports_alone():
 @contextmanager
 def greeted(memory, page_bytes=mmap.PAGESIZE):
     """A channel to which a lab has said HELLO with this descriptor, of three pages."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    host_end, lab_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     hello = HELLO.pack(PROTOCOL_VERSION, page_bytes, 0, mmap.PAGESIZE, 2 * mmap.PAGESIZE)
-    with theirs, Channel(ours) as channel:
-        socket.send_fds(theirs, [HEADER.pack(MessageType.HELLO, len(hello)) + hello], [memory])
+    with lab_end, Channel(host_end) as channel:
+        socket.send_fds(lab_end, [HEADER.pack(MessageType.HELLO, len(hello)) + hello], [memory])
         yield channel
     os.close(memory)
 

@@ -162,11 +162,11 @@ found = {
 def folder():
     """A folder of the user, that everybody may write to."""
     with tempfile.TemporaryDirectory(prefix="dcgym-test-", dir="/tmp") as name:
-        place = Path(name)
-        for path in (place, place / "given"):
+        base = Path(name)
+        for path in (base, base / "given"):
             path.mkdir(exist_ok=True)
             path.chmod(0o777)
-        yield place
+        yield base
 
 
 @pytest.fixture
@@ -201,22 +201,22 @@ def tried(body, folder, victim, abi):
     return json.loads(launched([sys.executable, "-c", program, *map(str, words)], folder / "given", abi=abi))
 
 
-def beyond(found):
+def beyond(codes):
     """Returns what seccomp did not refuse."""
-    return {name: code for name, code in found.items() if code not in ("EPERM", "ENOSYS")}
+    return {name: code for name, code in codes.items() if code not in ("EPERM", "ENOSYS")}
 
 
 @pytest.mark.parametrize("abi", ABIS)
 def test_files_outside_stay_as_they_are(abi, folder, victim):
     file = folder / "file"
     before = file.stat()
-    found = tried(FILES, folder, victim, abi)
+    codes = tried(FILES, folder, victim, abi)
     if abi:
-        assert found.pop("creat") == "EACCES"
+        assert codes.pop("creat") == "EACCES"
     else:
-        del found["creat"]
+        del codes["creat"]
         file.write_text("mine")
-    assert beyond(found) == {}
+    assert beyond(codes) == {}
     assert file.read_text() == "mine" and file.stat().st_mode == before.st_mode
 
 

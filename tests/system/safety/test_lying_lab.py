@@ -41,12 +41,12 @@ class Liar:
     def answer(self, code: int) -> None:
         (count,) = LIST.unpack_from(self.region, AT)
         for number in range(count):
-            place = AT + LIST.size + CALL.size * number
-            fields = list(CALL.unpack_from(self.region, place))
+            offset = AT + LIST.size + CALL.size * number
+            fields = list(CALL.unpack_from(self.region, offset))
             honest = self._draw.choice([0, 1, 4, 16, 100])
             any_number = self._draw.choice([-1, -2, -4095, -4096, -(2**63), 2**63 - 1, 1 << 20, 16 << 10])
             fields[-1] = any_number if self._draw.random() < self._wild else honest
-            CALL.pack_into(self.region, place, *fields)
+            CALL.pack_into(self.region, offset, *fields)
         begin = AT + LIST.size + CALL.size * count
         for at in range(begin, begin + 4096, 4):
             struct.pack_into("=I", self.region, at, self._draw.choice([0, 1, 2, 16, 20, 36, 1 << 31, self._draw.getrandbits(32)]))
@@ -61,9 +61,9 @@ def test_a_lab_that_lies_ends_the_run_in_one_line(agent: dict[str, Any], seed: i
     spec = from_dict(SPEC | agent, tmp_path)
     plan, _ = write_plan(Experiment.of(spec), SimpleNamespace(folder=tmp_path), tmp_path)  # type: ignore[arg-type]
     liar: Any = Liar(seed, random.Random(seed).choice([0.0, 0.01, 0.2]))
-    with pytest.raises((FabricError, LostLab, LabError)) as told:
+    with pytest.raises((FabricError, LostLab, LabError)) as excinfo:
         by_hand.ByHand(liar, plan, tmp_path, lambda line: None).until_step()
-    assert len(str(told.value).splitlines()) == 1
+    assert len(str(excinfo.value).splitlines()) == 1
     assert sorted({path.name for path in tmp_path.iterdir()} - {"actuators.records", "episode-0.json"}) == WRITTEN
 
 
@@ -74,12 +74,12 @@ def test_a_lab_that_goes_on_after_its_end_is_no_environment(fails: bool, tmp_pat
             raise FabricError("a queue is not as it was asked for")
         yield from ()
 
-    session, told = Session(from_dict(SPEC | {"agent": AGENT["agent"]}, tmp_path)), list[int]()
+    session, exit_codes = Session(from_dict(SPEC | {"agent": AGENT["agent"]}, tmp_path)), list[int]()
     session._lab = cast("Any", SimpleNamespace(until_step=lambda: (7, 0)))
     session._by_hand = carried_out = by_hand.ByHand(cast("Any", None), cast("Any", None), tmp_path, session._hear)
     carried_out._program = cast("Any", over())
-    carried_out._hand = cast("Any", SimpleNamespace(waits=True, end=told.append))
+    carried_out._hand = cast("Any", SimpleNamespace(waits=True, end=exit_codes.append))
     session._console = cast("Any", SimpleNamespace(close=lambda: None))
     with pytest.raises(LabError, match="^a queue is not .*\n.*went on: it is no run$" if fails else "^the lab was .* went on"):
         session.collect()
-    assert told == [FabricError.exit_code] * fails and session.pid is None
+    assert exit_codes == [FabricError.exit_code] * fails and session.pid is None

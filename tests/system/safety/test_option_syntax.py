@@ -35,8 +35,8 @@ def value_of(option: str) -> dict[str, str]:
 def test_a_folder_s_name_is_no_option_of_qemu_s(name: str) -> None:
     argv = qemu(Path("/home") / name)
     shared = [value_of(word) for before, word in pairwise(argv) if before == "-virtfs"]
-    assert [each["path"] for each in shared] == ["/", f"/home/{name}"]
-    assert [set(each) for each in shared] == [
+    assert [option["path"] for option in shared] == ["/", f"/home/{name}"]
+    assert [set(option) for option in shared] == [
         {"local", "path", "mount_tag", "security_model", "readonly", "multidevs"},
         {"local", "path", "mount_tag", "security_model", "multidevs"},
     ]
@@ -50,8 +50,8 @@ def test_qemu_takes_the_folder(name: str, tmp_path: Path) -> None:
     argv = qemu(share)
     option = argv[[index for index, word in enumerate(argv) if word == "-virtfs"][-1] + 1]
     stop = [vm.QEMU, "-nodefaults", "-display", "none", "-machine", "pc,accel=tcg", "-S", "-monitor", "stdio", "-virtfs", option]
-    done = subprocess.run(stop, input="quit\n", capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and done.stderr == "", done.stderr
+    child = subprocess.run(stop, input="quit\n", capture_output=True, text=True, timeout=300)
+    assert child.returncode == 0 and child.stderr == "", child.stderr
 
 
 MODES = """
@@ -80,9 +80,9 @@ for number, *arguments in ((452, -100, f"{path}/plain".encode(), 0o4755, 0), (85
 
 def test_what_runs_a_vm_makes_no_file_that_runs_as_its_owner(tmp_path: Path) -> None:
     argv = [*vm.LAUNCH, sys.executable, "-c", MODES, str(tmp_path)]
-    done = subprocess.run(argv, capture_output=True, text=True)
+    child = subprocess.run(argv, capture_output=True, text=True)
     refused = os.strerror(1)
-    assert done.stdout.splitlines() == [
+    assert child.stdout.splitlines() == [
         f"chmod {refused} {refused}",
         f"fchmod {refused}",
         f"open {refused}",
@@ -92,7 +92,7 @@ def test_what_runs_a_vm_makes_no_file_that_runs_as_its_owner(tmp_path: Path) -> 
         "free done done",
         "raw -1",
         "raw -1",
-    ], done.stderr
+    ], child.stderr
     modes = {path.name: path.stat().st_mode for path in tmp_path.iterdir()}
     assert set(modes) == {"plain", "folder", "pipe", "other"}
     assert not any(mode & (stat.S_ISUID | stat.S_ISGID) for mode in modes.values())

@@ -36,8 +36,8 @@ class StandIn:
         folder = Path(_temp_dir)
         folder.mkdir(exist_ok=True)
         (folder / "sockets").mkdir()
-        for each in (folder, folder / "sockets"):
-            each.chmod(0o777)
+        for directory in (folder, folder / "sockets"):
+            directory.chmod(0o777)
         self.socket = folder / "sockets" / "raylet"
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(str(self.socket))
@@ -71,7 +71,7 @@ def socket_of_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.user
 def test_a_folder_around_rays_sockets_is_the_users_alone(socket_of_ray: Path) -> None:
     stats = [folder.stat() for folder in socket_of_ray.parents]
-    assert any(each.st_uid == os.geteuid() and stat.S_IMODE(each.st_mode) == 0o700 for each in stats)
+    assert any(status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) == 0o700 for status in stats)
 
 
 @pytest.mark.root
@@ -85,8 +85,8 @@ def test_nobody_lists_moves_or_reaches_rays_sockets(socket_of_ray: Path) -> None
         ["touch", str(socket_of_ray.parents[1] / "planted")],
         [sys.executable, "-c", reach],
     )
-    done = [subprocess.run([*AS_NOBODY, *attack], capture_output=True, text=True, cwd="/") for attack in attacks]
-    assert all(each.returncode and "Permission denied" in each.stderr for each in done), [each.stderr for each in done]
+    runs = [subprocess.run([*AS_NOBODY, *attack], capture_output=True, text=True, cwd="/") for attack in attacks]
+    assert all(run.returncode and "Permission denied" in run.stderr for run in runs), [run.stderr for run in runs]
     assert socket_of_ray.is_socket()
 
 

@@ -27,22 +27,22 @@ SWAP = 'find "$1" -depth -mindepth 1 -type d -exec sh -c \'mv -T -- "$2" "$2.mov
 @pytest.fixture
 def precious(tmp_path: Path) -> Path:
     """A folder that nobody else may enter. It looks as if dc-gym had left it."""
-    made = tmp_path / "precious"
-    (made / "below").mkdir(parents=True)
-    (made / "below" / "file").write_text("kept")
-    claim(made)
-    made.chmod(0o700)
-    return made
+    private = tmp_path / "precious"
+    (private / "below").mkdir(parents=True)
+    (private / "below" / "file").write_text("kept")
+    claim(private)
+    private.chmod(0o700)
+    return private
 
 
 @pytest.fixture
 def public() -> Iterator[Path]:
     """A folder like /tmp, which the lab's user reaches."""
-    with files.scratch(Path(tempfile.gettempdir()), "dcgym-user-") as place:
-        made = place / "tmp"
-        made.mkdir()
-        made.chmod(0o1777)
-        yield made
+    with files.scratch(Path(tempfile.gettempdir()), "dcgym-user-") as scratch:
+        folder = scratch / "tmp"
+        folder.mkdir()
+        folder.chmod(0o1777)
+        yield folder
 
 
 def claim(path: Path) -> None:
@@ -53,8 +53,8 @@ def claim(path: Path) -> None:
 
 
 def is_intact(precious: Path) -> bool:
-    found = precious.stat()
-    return (found.st_mode & 0o777, found.st_uid) == (0o700, os.geteuid()) and (precious / "below" / "file").read_text() == "kept"
+    inode = precious.stat()
+    return (inode.st_mode & 0o777, inode.st_uid) == (0o700, os.geteuid()) and (precious / "below" / "file").read_text() == "kept"
 
 
 def swap(path: Path, target: Path) -> None:
@@ -111,17 +111,17 @@ def test_a_link_in_a_folder_is_not_followed_to_what_the_lab_shall_read(tmp_path:
 
 
 def test_a_scratch_folder_that_became_a_link_empties_nothing(tmp_path: Path, precious: Path) -> None:
-    with files.scratch(tmp_path, "dcgym-nic-") as made:
-        swap(made, precious)
+    with files.scratch(tmp_path, "dcgym-nic-") as scratch:
+        swap(scratch, precious)
     assert is_intact(precious)
 
 
 def test_another_folder_in_the_place_of_ones_own_stays(tmp_path: Path, precious: Path) -> None:
     (precious / folder_lock.LOCK).unlink()
-    with files.scratch(tmp_path, "dcgym-nic-") as made:
-        made.rename(tmp_path / "moved")
-        precious.rename(made)
-    assert is_intact(made)
+    with files.scratch(tmp_path, "dcgym-nic-") as scratch:
+        scratch.rename(tmp_path / "moved")
+        precious.rename(scratch)
+    assert is_intact(scratch)
 
 
 def test_a_janitor_empties_nothing_through_a_link(tmp_path: Path, precious: Path) -> None:

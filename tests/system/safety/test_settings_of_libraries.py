@@ -18,8 +18,8 @@ STRANGERS = "text.usetex: True\ntext.latex.preamble: \\input{/etc/passwd}\naxes.
 def drawn(folder: Path, config: Path, *words: str) -> bytes:
     """Returns the picture that a command draws in a folder. Its last word names it; `config` has the user's own settings."""
     env = {**os.environ, "MPLCONFIGDIR": str(config)}
-    done = subprocess.run([*DCGYM, *words], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    child = subprocess.run([*DCGYM, *words], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    assert child.returncode == 0, child.stderr
     return Path(folder, words[-1]).read_bytes()
 
 

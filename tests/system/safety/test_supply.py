@@ -27,15 +27,15 @@ def packages(path: str) -> dict[str, set[str]]:
 
 def test_each_package_of_a_lock_has_a_version_and_hashes() -> None:
     for path in LOCKS:
-        found = packages(path)
-        assert len(found) > 20 and all("==" in name and hashes for name, hashes in found.items()), path
+        hashes_by_name = packages(path)
+        assert len(hashes_by_name) > 20 and all("==" in name and hashes for name, hashes in hashes_by_name.items()), path
 
 
 def test_the_container_s_packages_are_those_that_are_tested() -> None:
     whole, part = packages("requirements.lock"), packages("scripts/container.lock")
     assert part.items() <= whole.items()
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    names = {re.split("[=<>~ ;]", each)[0].lower() for each in needed}
+    names = {re.split("[=<>~ ;]", requirement)[0].lower() for requirement in needed}
     assert names <= {name.partition("==")[0] for name in part}
 
 
@@ -50,9 +50,9 @@ def test_pip_installs_by_hash() -> None:
     )
     installs = re.compile(r"pip install |\$pip ")
     commands = [(path, part.strip()) for path in scripts for line in lines_of(path) for part in line.split("&&")]
-    found = [(path, part) for path, part in commands if installs.search(part) and not part.startswith("pip=")]
-    assert len(found) >= 7
-    for path, part in found:
+    pip_commands = [(path, part) for path, part in commands if installs.search(part) and not part.startswith("pip=")]
+    assert len(pip_commands) >= 7
+    for path, part in pip_commands:
         assert re.search("--require-hashes|--no-deps|--no-index", part) or FREE.search(part), f"{path}: {part}"
 
 

@@ -41,7 +41,7 @@ def test_the_name_differs_from_one_write_to_the_next(place: Path) -> None:
     names = set()
     for _ in range(20):
         with files.whole(place / "file"):
-            names.update(each.name for each in place.iterdir() if each.name != "file")
+            names.update(entry.name for entry in place.iterdir() if entry.name != "file")
     assert len(names) == 20
 
 
@@ -61,8 +61,8 @@ def test_the_file_has_the_mode_that_the_users_umask_asks_for(place: Path) -> Non
         files.put(place / "file", b"content")
     finally:
         os.umask(before)
-    found = (place / "file").lstat()
-    assert stat.S_ISREG(found.st_mode) and found.st_mode & 0o777 == 0o640
+    status = (place / "file").lstat()
+    assert stat.S_ISREG(status.st_mode) and status.st_mode & 0o777 == 0o640
 
 
 def test_a_record_of_the_host_ground_is_not_written_through_a_link(place: Path, target: Path) -> None:

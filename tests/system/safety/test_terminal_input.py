@@ -94,21 +94,21 @@ def typed(terminal):
         return b""
 
 
-def attacked(program, terminal, given, abi):
+def attacked(program, terminal, folder, abi):
     """Returns what a program found that a shell of this terminal started as a lab."""
-    shell = ["setsid", "--ctty", "--wait", sys.executable, "-c", USER, program, os.ttyname(terminal), str(given), str(abi)]
+    shell = ["setsid", "--ctty", "--wait", sys.executable, "-c", USER, program, os.ttyname(terminal), str(folder), str(abi)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(shell, stdin=terminal, capture_output=True, text=True, env=environment, check=True)
-    return json.loads(done.stdout)
+    child = subprocess.run(shell, stdin=terminal, capture_output=True, text=True, env=environment, check=True)
+    return json.loads(child.stdout)
 
 
 @pytest.mark.parametrize("abi", ABIS)
 def test_a_lab_neither_types_into_the_terminal_nor_changes_it(abi, terminal, given):
     mode = termios.tcgetattr(terminal)
-    found = attacked(ATTACK, terminal, given, abi)
+    codes_by_device = attacked(ATTACK, terminal, given, abi)
     assert typed(terminal) == b"" and termios.tcgetattr(terminal) == mode
-    assert found.pop("/dev/tty") in ("ENXIO", "EACCES")
-    assert all(set(codes.values()) == {"EPERM"} for codes in found.values() if codes != "EACCES")
+    assert codes_by_device.pop("/dev/tty") in ("ENXIO", "EACCES")
+    assert all(set(codes.values()) == {"EPERM"} for codes in codes_by_device.values() if codes != "EACCES")
 
 
 @pytest.mark.parametrize("abi", ABIS[1:])

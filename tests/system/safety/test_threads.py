@@ -41,25 +41,25 @@ def in_thread(work: Callable[[], Any]) -> Any:
 
 
 def episode(env: DataCenterEnv, seed: int, count: int = 5) -> list[Any]:
-    found = [env.reset(seed=seed)[0]]
-    return found + [env.step(env.action_space.low)[0] for _ in range(count)]
+    observations = [env.reset(seed=seed)[0]]
+    return observations + [env.step(env.action_space.low)[0] for _ in range(count)]
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """The observations of an episode in the main thread."""
     env = DataCenterEnv(SPEC, folder=tmp_path_factory.mktemp("alone"))
-    found = episode(env, 1)
+    observations = episode(env, 1)
     env.close()
-    return found
+    return observations
 
 
 def test_a_lab_outlives_the_thread_that_started_it(alone: list[Any], tmp_path: Path) -> None:
     env = DataCenterEnv(SPEC, folder=tmp_path)
-    found = [in_thread(lambda: env.reset(seed=1)[0])]
+    observations = [in_thread(lambda: env.reset(seed=1)[0])]
     time.sleep(0.2)
-    found += [in_thread(lambda: env.step(env.action_space.low)[0]), *(env.step(env.action_space.low)[0] for _ in range(4))]
-    np.testing.assert_array_equal(found, alone)
+    observations += [in_thread(lambda: env.step(env.action_space.low)[0]), *(env.step(env.action_space.low)[0] for _ in range(4))]
+    np.testing.assert_array_equal(observations, alone)
     in_thread(env.close)
     assert not any(tmp_path.iterdir())
 
@@ -91,20 +91,20 @@ def test_a_pool_of_threads_has_environments_of_its_own(alone: list[Any], tmp_pat
             env.close()
 
     with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(work, [1, 1, 1, 1]))
-    for each in found:
-        np.testing.assert_array_equal(each, alone)
+        trajectories = list(pool.map(work, [1, 1, 1, 1]))
+    for trajectory in trajectories:
+        np.testing.assert_array_equal(trajectory, alone)
     assert not any(tmp_path.iterdir())
 
 
 def test_an_event_loop_gives_its_work_to_threads(alone: list[Any], tmp_path: Path) -> None:
     async def work() -> list[Any]:
         env = DataCenterEnv(SPEC, folder=tmp_path)
-        found = [(await asyncio.to_thread(env.reset, seed=1))[0]]
+        observations = [(await asyncio.to_thread(env.reset, seed=1))[0]]
         for _ in range(5):
-            found.append((await asyncio.to_thread(env.step, env.action_space.low))[0])
+            observations.append((await asyncio.to_thread(env.step, env.action_space.low))[0])
         await asyncio.to_thread(env.close)
-        return found
+        return observations
 
     np.testing.assert_array_equal(asyncio.run(work()), alone)
     assert not any(tmp_path.iterdir())
@@ -145,12 +145,12 @@ def test_a_second_thread_is_refused_and_disturbs_nothing(name: str, tmp_path: Pa
     slow = first.action if hasattr(first, "action") else first
     to_values = slow.to_values
 
-    def held(*given: Any) -> Any:
+    def held(*arguments: Any) -> Any:
         inside.set()
         assert go_on.wait(WAIT_S)
-        return to_values(*given)
+        return to_values(*arguments)
 
-    monkeypatch.setattr(type(slow), "to_values", lambda _, *given: held(*given))
+    monkeypatch.setattr(type(slow), "to_values", lambda _, *arguments: held(*arguments))
     with ThreadPoolExecutor(2) as pool:
         stepping = pool.submit(step, env)
         assert inside.wait(WAIT_S)
@@ -182,8 +182,8 @@ def test_threads_that_all_step_one_environment_break_nothing(tmp_path: Path) -> 
         return refusals
 
     with ThreadPoolExecutor(4) as pool:
-        refusals = [each for some in pool.map(work, range(4)) for each in some]
-    assert all(BUSY in each for each in refusals)
+        refusals = [refusal for some in pool.map(work, range(4)) for refusal in some]
+    assert all(BUSY in refusal for refusal in refusals)
     assert env.episode.frame is not None
     env.step(env.action_space.low)
     env.close()

@@ -58,29 +58,29 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "seed-1", folder / "seed-2"
 
 
-def places(value: Any, place: Place = ()) -> Iterator[Place]:
+def places(value: Any, keys: Place = ()) -> Iterator[Place]:
     """Yields the place of each value in a JSON text, of each list for its first row alone."""
-    yield place
+    yield keys
     for name in value if isinstance(value, dict) else range(min(1, len(value))) if isinstance(value, list) else ():
-        yield from places(value[name], (*place, name))
+        yield from places(value[name], (*keys, name))
 
 
-def spoilt(whole: Any, place: Place, wrong: Any) -> Any:
-    if not place:
+def spoilt(whole: Any, keys: Place, wrong: Any) -> Any:
+    if not keys:
         return wrong
     changed = copy.deepcopy(whole)
     inner = changed
-    for name in place[:-1]:
+    for name in keys[:-1]:
         inner = inner[name]
-    inner[place[-1]] = wrong
+    inner[keys[-1]] = wrong
     return changed
 
 
 def read_one(name: str, a: Path, b: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Runs a reading command. An exception that it raises is a traceback; what it says of an error is one line."""
     code = main.main(READERS[name](a, b))
-    told = [line for line in capsys.readouterr().err.splitlines() if "warning" not in line]
-    assert code in (0, 1) or (code == 2 and len(told) == 1 and told[0].startswith("dcgym: ")), (name, code, told)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "warning" not in line]
+    assert code in (0, 1) or (code == 2 and len(lines) == 1 and lines[0].startswith("dcgym: ")), (name, code, lines)
 
 
 def read_spoilt(
@@ -94,9 +94,9 @@ def read_spoilt(
         shutil.copytree(source, copied)
     for name in JSON:
         whole = json.loads((a / name).read_text())
-        for place, wrong in [(place, wrong) for place in places(whole) for wrong in WRONG][::step]:
-            (a / name).write_text(json.dumps(spoilt(whole, place, wrong)))
-            if refusal(a, "" if name == "graph.json" or not place else f"{place[0]}"):
+        for keys, wrong in [(keys, wrong) for keys in places(whole) for wrong in WRONG][::step]:
+            (a / name).write_text(json.dumps(spoilt(whole, keys, wrong)))
+            if refusal(a, "" if name == "graph.json" or not keys else f"{keys[0]}"):
                 refused += 1
             elif chance.random() < share_read:
                 read_one(chance.choice(list(READERS)), a, b, capsys)
@@ -142,16 +142,16 @@ def test_the_line_names_file_and_key(results: tuple[Path, Path], tmp_path: Path,
     assert capsys.readouterr().err == line
 
 
-@pytest.mark.parametrize("told", [(2**63, 2**63), (1, 100), (0, 0), (8, 2**40), (2**64 - 8, 2**64 - 1), (0, 4096)])
-def test_a_lab_s_socket_that_tells_nonsense_is_one_line(told: tuple[int, int], tmp_path: Path) -> None:
+@pytest.mark.parametrize("sizes", [(2**63, 2**63), (1, 100), (0, 0), (8, 2**40), (2**64 - 8, 2**64 - 1), (0, 4096)])
+def test_a_lab_s_socket_that_tells_nonsense_is_one_line(sizes: tuple[int, int], tmp_path: Path) -> None:
     (tmp_path / ".lab").mkdir()
     with share.RegionServer(tmp_path / ".lab") as server, (tmp_path / "memory").open("w+b") as memory:
         memory.truncate(4096)
-        asked = share.Request(tmp_path / ".lab", 1)
-        server.serve_one(memory.fileno(), *told)
-        assert asked.is_answered(1)
+        request = share.Request(tmp_path / ".lab", 1)
+        server.serve_one(memory.fileno(), *sizes)
+        assert request.is_answered(1)
         with pytest.raises(ProtocolError, match="state matrix"):
-            Attached(tmp_path / ".lab", asked.take())
+            Attached(tmp_path / ".lab", request.take())
 
 
 def test_a_lab_s_socket_that_gives_no_file_is_one_line(tmp_path: Path) -> None:
@@ -183,8 +183,8 @@ def command(*words: str) -> list[str]:
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams_are_no_error(closed: str, tmp_path: Path) -> None:
     argv = ["sh", "-c", f'"$@" {closed}', "sh", *command("topology", "dumbbell-10m", "--png", "net.png")]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0 and done.stderr == "", done.stderr
+    child = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
+    assert child.returncode == 0 and child.stderr == "", child.stderr
     assert (tmp_path / "net.png").read_bytes().startswith(b"\x89PNG"), "nothing was printed into the file"
 
 
@@ -201,30 +201,30 @@ sys.meta_path.insert(0, Interrupter())
 @pytest.mark.parametrize("module", ["dc_gym.cli.main", "argparse", "dc_gym.base.terminal", "dc_gym.cli.parser"])
 def test_an_interruption_while_the_command_is_loaded_is_one_line(module: str) -> None:
     python, option, script, *words = command("list")
-    done = subprocess.run([python, option, INTERRUPTED.format(module=module) + script, *words], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (130, "dcgym: interrupted\n")
+    child = subprocess.run([python, option, INTERRUPTED.format(module=module) + script, *words], capture_output=True, text=True)
+    assert (child.returncode, child.stderr) == (130, "dcgym: interrupted\n")
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("told", ["abc", "-1", "4294967295", "1" * 30, "\u0663", "1 "])
-def test_a_number_of_sudo_that_is_none_is_one_line(told: str, tmp_path: Path) -> None:
-    argv = command("run", str(SPEC), "--out", "out", "--quiet", "--no-plot", *(f"--set={each}" for each in SHORT))
-    env = {**os.environ, "SUDO_UID": told, "SUDO_GID": "1000"}
-    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert done.returncode == 2 and done.stderr.startswith(f"dcgym: SUDO_UID={told}: "), done.stderr
-    assert done.stderr.count("\n") == 1
+@pytest.mark.parametrize("uid", ["abc", "-1", "4294967295", "1" * 30, "\u0663", "1 "])
+def test_a_number_of_sudo_that_is_none_is_one_line(uid: str, tmp_path: Path) -> None:
+    argv = command("run", str(SPEC), "--out", "out", "--quiet", "--no-plot", *(f"--set={setting}" for setting in SHORT))
+    env = {**os.environ, "SUDO_UID": uid, "SUDO_GID": "1000"}
+    child = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert child.returncode == 2 and child.stderr.startswith(f"dcgym: SUDO_UID={uid}: "), child.stderr
+    assert child.stderr.count("\n") == 1
 
 
 def test_a_result_s_place_that_is_not_utf_8_is_refused_before_the_run(tmp_path: Path) -> None:
-    place = os.fsdecode(os.fsencode(tmp_path) + b"/out-\xff")
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/out-\xff")
     with pytest.raises(UsageError, match="not UTF-8"):
-        runner.run(spec.load(SPEC, SHORT), Path(place), Quiet())
+        runner.run(spec.load(SPEC, SHORT), Path(path), Quiet())
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("limit", "option"), [("ulimit -n 64", "ulimit -n"), ("ulimit -f 100", "ulimit -f")])
 def test_a_limit_that_a_lab_meets_is_one_line_with_a_remedy(limit: str, option: str, tmp_path: Path) -> None:
-    words = command("run", str(SPEC), "--out", "out", "--quiet", "--no-plot", *(f"--set={each}" for each in SHORT))
-    done = subprocess.run(["sh", "-c", f'{limit}; "$@"', "sh", *words], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and f"({option})" in done.stderr, done.stderr
+    words = command("run", str(SPEC), "--out", "out", "--quiet", "--no-plot", *(f"--set={setting}" for setting in SHORT))
+    child = subprocess.run(["sh", "-c", f'{limit}; "$@"', "sh", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert child.returncode == 2 and child.stderr.count("\n") == 1 and f"({option})" in child.stderr, child.stderr
     assert list(tmp_path.iterdir()) == []

@@ -73,15 +73,15 @@ def mark(tmp_path: Path) -> Path:
 @pytest.fixture
 def rerun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets verify load the spec, which runs its plug-ins, and run nothing else."""
-    monkeypatch.setattr(verify.runner, "run", lambda spec, place, *_, **__: synthetic.result(place))
+    monkeypatch.setattr(verify.runner, "run", lambda spec, out, *_, **__: synthetic.result(out))
     monkeypatch.setattr(verify, "scratch", lambda *_: nullcontext(tmp_path / "scratch"))
 
 
 def a_result(folder: Path, mark: Path) -> Path:
     """Returns a result whose spec names a plug-in that makes `mark`."""
-    made = synthetic.result(folder)
+    run_result = synthetic.result(folder)
     (folder / "code").mkdir()
-    put_code(folder, PLUGIN.format(mark=str(mark)), made.manifest["spec"] | {"plugins": ["code/mine.py"]})
+    put_code(folder, PLUGIN.format(mark=str(mark)), run_result.manifest["spec"] | {"plugins": ["code/mine.py"]})
     return folder
 
 
@@ -94,14 +94,14 @@ def put_code(folder: Path, source: str, spec: object = None) -> None:
     path.write_text(json.dumps(manifest | ({"spec": spec} if spec else {})))
 
 
-def downloaded(folder: Path, place: Path) -> Path:
+def downloaded(folder: Path, unpacked: Path) -> Path:
     """Returns the folder after it went through an archive, which makes the caller its owner."""
-    with tarfile.open(place.with_suffix(".tar"), "w") as archive:
+    with tarfile.open(unpacked.with_suffix(".tar"), "w") as archive:
         archive.add(folder, "download")
     shutil.rmtree(folder)
-    place.mkdir()
-    subprocess.run(["tar", "xf", place.with_suffix(".tar"), "--no-same-owner"], cwd=place, check=True)
-    return place / "download"
+    unpacked.mkdir()
+    subprocess.run(["tar", "xf", unpacked.with_suffix(".tar"), "--no-same-owner"], cwd=unpacked, check=True)
+    return unpacked / "download"
 
 
 @pytest.mark.usefixtures("rerun")
@@ -120,8 +120,8 @@ def test_an_unpacked_result_runs_only_with_trust(tmp_path: Path, mark: Path, cap
 def test_an_unpacked_training_is_read_only_with_trust(
     tmp_path: Path, mark: Path, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = tmp_path / "theirs" / "checkpoints" / "iteration-000001"
-    module = place / "learner_group" / "learner" / "rl_module" / "default_policy"
+    checkpoint = tmp_path / "theirs" / "checkpoints" / "iteration-000001"
+    module = checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy"
     module.mkdir(parents=True)
     (module / "class_and_ctor_args.pkl").write_bytes(pickle.dumps(Evil(mark)))
     settings = {"agents": "central", "policies": "shared", "seed": 1}
@@ -143,10 +143,10 @@ class Algorithm:
 
 
 def test_ones_own_checkpoints_and_their_copies_are_read(tmp_path: Path) -> None:
-    own = checkpoints.save(Algorithm(), checkpoints.TrainingState(1, 100, pickle.dumps("x")), tmp_path / "own", keep=1)
+    checkpoint = checkpoints.save(Algorithm(), checkpoints.TrainingState(1, 100, pickle.dumps("x")), tmp_path / "own", keep=1)
     shutil.copytree(tmp_path / "own", tmp_path / "copy")
     (copy,) = checkpoints.find(tmp_path / "copy")
-    assert checkpoints.require_trusted(own, trust=False) == checkpoints.require_trusted(copy, trust=False) == []
+    assert checkpoints.require_trusted(checkpoint, trust=False) == checkpoints.require_trusted(copy, trust=False) == []
     (copy / "state.pkl").write_bytes(pickle.dumps(Evil(tmp_path / "ran")))
     with pytest.raises(UsageError, match="add --trust"):
         checkpoints.require_trusted(copy, trust=False)
@@ -159,16 +159,16 @@ def remember_code(folder: Path) -> None:
 
 def refusal(folder: Path) -> str:
     """Returns the line with which the result's spec is refused."""
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         specs.load(folder / "manifest.json")
-    return str(caught.value)
+    return str(excinfo.value)
 
 
 @pytest.mark.usefixtures("rerun")
 def test_copies_of_ones_own_run_and_changed_ones_do_not(tmp_path: Path, mark: Path) -> None:
-    own, copy = a_result(tmp_path / "own", mark), tmp_path / "copy"
-    remember_code(own)
-    shutil.copytree(own, copy)
+    original, copy = a_result(tmp_path / "own", mark), tmp_path / "copy"
+    remember_code(original)
+    shutil.copytree(original, copy)
     assert main.main(["verify", str(copy), "--quiet"]) == 0 and mark.exists()
     mark.unlink()
     put_code(copy, (copy / "code" / "mine.py").read_text() + "\n")  # the attack: file and manifest are changed together
@@ -193,8 +193,8 @@ def test_a_file_that_known_code_could_import_is_refused(tmp_path: Path, mark: Pa
 
 def with_program(folder: Path, command: str) -> dict[str, Any]:
     """Returns the manifest of a made-up result, with a program to run."""
-    made = synthetic.result(folder).manifest
-    return made | {"spec": made["spec"] | {"workload": {"kind": "pairs", "exec": [{"host": "h1", "command": command}]}}}
+    manifest = synthetic.result(folder).manifest
+    return manifest | {"spec": manifest["spec"] | {"workload": {"kind": "pairs", "exec": [{"host": "h1", "command": command}]}}}
 
 
 def test_programs_count_by_the_text_of_the_command_and_by_their_files(tmp_path: Path) -> None:
@@ -205,8 +205,8 @@ def test_programs_count_by_the_text_of_the_command_and_by_their_files(tmp_path: 
     (tmp_path / "spec.toml").write_text(text)
     tool.chmod(0o755)
     trusted.remember(items_of(specs.load(tmp_path / "spec.toml")))
-    source, own = tmp_path / "a" / "manifest.json", with_program(tmp_path / "a", f"{tool} --fast")
-    assert require_safe(source, own) == [f"a runs the program {f'{tool} --fast'!r} in h1"]
+    source, manifest = tmp_path / "a" / "manifest.json", with_program(tmp_path / "a", f"{tool} --fast")
+    assert require_safe(source, manifest) == [f"a runs the program {f'{tool} --fast'!r} in h1"]
     for command in (f"{tool} --slow", "./tool.sh --fast", f"sh -c '{tool} --fast'"):
         shutil.copy(tool, tmp_path / "a")
         with pytest.raises(UsageError, match=r"its spec runs the program .* does not have it"):
@@ -214,14 +214,14 @@ def test_programs_count_by_the_text_of_the_command_and_by_their_files(tmp_path: 
         shutil.rmtree(tmp_path / "b")
     tool.write_text("#!/bin/sh\ntouch hostile\n")
     with pytest.raises(UsageError, match="does not have it"):
-        require_safe(source, own)
+        require_safe(source, manifest)
 
 
 def test_modules_count_by_name_and_those_of_this_package_always(tmp_path: Path) -> None:
-    made = synthetic.result(tmp_path / "a").manifest
+    base = synthetic.result(tmp_path / "a").manifest
 
     def check(policy: str) -> list[str]:
-        return require_safe(tmp_path / "a" / "manifest.json", made | {"spec": made["spec"] | {"controller": {"policy": policy}}})
+        return require_safe(tmp_path / "a" / "manifest.json", base | {"spec": base["spec"] | {"controller": {"policy": policy}}})
 
     with pytest.raises(UsageError, match="imports the module somebodys, as you"):
         check("somebodys:Agent")
@@ -245,8 +245,8 @@ READERS: dict[str, Callable[[Path, Path], list[str]]] = {
 @pytest.mark.parametrize("reader", READERS)
 def test_reading_asks_for_no_trust_and_runs_nothing(reader: str, tmp_path: Path, mark: Path) -> None:
     folders = [downloaded(a_result(tmp_path / f"theirs-{name}", mark), tmp_path / name) for name in "ab"]
-    for each in folders:
-        write_graph(each, specs.of_preset("dumbbell-10m").graph())
+    for folder in folders:
+        write_graph(folder, specs.of_preset("dumbbell-10m").graph())
     assert main.main(READERS[reader](*folders)) == (2 if reader == "watch" else 0), "nothing is under way, which watch says"
     assert not mark.exists()
 
@@ -289,11 +289,11 @@ def test_a_sweep_lists_what_it_hands_out(tmp_path: Path, mark: Path, monkeypatch
     """Nodes of a cluster get the code with the spec, ask for no list, and their results verify on the machine of the sweep."""
     (tmp_path / "mine.py").write_text(PLUGIN.format(mark=str(mark)))
     (tmp_path / "spec.toml").write_text(SPEC)
-    asked = grid.load(tmp_path / "spec.toml", axes={"seed": [1, 2]})
+    sweep_grid = grid.load(tmp_path / "spec.toml", axes={"seed": [1, 2]})
     monkeypatch.setattr(sweep, "_fingerprints", lambda *_: {"lab": ""})
     monkeypatch.setattr(sweep.SweepFolder, "status", lambda self, point: sweep.Status(point, sweep.RunState.WAITING))
-    sweep.run_grid(asked, tmp_path / "out", lambda *_: None, Quiet())
-    assert not trusted.missing(items_of(asked.points[0].spec))
+    sweep.run_grid(sweep_grid, tmp_path / "out", lambda *_: None, Quiet())
+    assert not trusted.missing(items_of(sweep_grid.points[0].spec))
     lines = trusted.list_path().read_text().splitlines()
     assert [line.split()[1] for line in lines] == ["code"] and lines[0].endswith(" code/mine.py")
 
@@ -304,9 +304,9 @@ ITEM = Item.of(Kind.CODE, b"print()", "x.py")
 def test_the_list_is_its_users_alone(tmp_path: Path) -> None:
     assert trusted.missing([ITEM]) == [ITEM] and trusted.remember([ITEM]) is None and not trusted.missing([ITEM])
     assert trusted.missing([replace(ITEM, kind=Kind.KERNEL)]), "content of one kind is not that of another"
-    place = trusted.list_path()
-    assert place == tmp_path / "config" / "dcgym" / "trusted"
-    assert [path.stat().st_mode & 0o777 for path in (place, place.parent)] == [0o600, 0o700]
+    list_path = trusted.list_path()
+    assert list_path == tmp_path / "config" / "dcgym" / "trusted"
+    assert [path.stat().st_mode & 0o777 for path in (list_path, list_path.parent)] == [0o600, 0o700]
 
 
 def test_a_name_adds_no_line(tmp_path: Path) -> None:
@@ -316,19 +316,19 @@ def test_a_name_adds_no_line(tmp_path: Path) -> None:
     assert trusted.missing([other]) and trusted.list_path().read_bytes().count(b"\n") == 5
 
 
-def is_a_link(place: Path) -> None:
-    place.rename(place.with_name("other"))
-    place.symlink_to("other")
+def is_a_link(path: Path) -> None:
+    path.rename(path.with_name("other"))
+    path.symlink_to("other")
 
 
-def is_in_a_link(place: Path) -> None:
-    place.parent.rename(place.parents[1] / "other")
-    place.parent.symlink_to("other")
+def is_in_a_link(path: Path) -> None:
+    path.parent.rename(path.parents[1] / "other")
+    path.parent.symlink_to("other")
 
 
-def is_a_pipe(place: Path) -> None:
-    place.unlink()
-    os.mkfifo(place)
+def is_a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
 
 
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -355,8 +355,8 @@ def test_a_list_that_others_could_write_counts_as_empty(how: str, tmp_path: Path
         UsageError, match=f"the list of what you ran, does not count: .*{words}.*; read what it runs, then add --trust"
     ):
         specs.load(folder / "manifest.json")
-    told = trusted.remember([ITEM])
-    assert told is not None and "cannot keep what you ran: " in told
+    warning = trusted.remember([ITEM])
+    assert warning is not None and "cannot keep what you ran: " in warning
     assert trusted.remember([ITEM]) is None, "once is enough"
     assert not mark.exists()
 
@@ -368,8 +368,8 @@ def test_root_takes_no_list_of_a_user_who_kept_his_home_under_sudo(tmp_path: Pat
         os.chown(tmp_path / "config", 1, 1)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: 0)
-    told = trusted.remember([ITEM])
-    assert told is not None and f"{tmp_path / 'config'} belongs to user" in told
+    warning = trusted.remember([ITEM])
+    assert warning is not None and f"{tmp_path / 'config'} belongs to user" in warning
     assert not list((tmp_path / "config").iterdir())
 
 
@@ -380,8 +380,8 @@ def test_without_a_home_a_run_goes_on_and_the_list_is_empty(home: str, tmp_path:
     (tmp_path / "file").touch()
     monkeypatch.setenv("HOME", {"a file": str(tmp_path / "file"), "relative": "some/where", "unset": "~"}[home])
     monkeypatch.chdir(tmp_path)
-    told = trusted.remember([ITEM])
-    assert told is not None and "\n" not in told and "cannot keep what you ran" in told
+    warning = trusted.remember([ITEM])
+    assert warning is not None and "\n" not in warning and "cannot keep what you ran" in warning
     assert "add --trust" in refusal(folder) and not mark.exists()
     assert {path.name for path in tmp_path.iterdir()} == {"file", "theirs"}
 
@@ -391,8 +391,8 @@ def test_a_full_disk_costs_a_line_and_no_other(room: int, monkeypatch: pytest.Mo
     write = os.write
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda fd, content: write(fd, content[:room]))
-        told = trusted.remember([ITEM])
-    assert told is not None and "No space left on device" in told and trusted.missing([ITEM])
+        warning = trusted.remember([ITEM])
+    assert warning is not None and "No space left on device" in warning and trusted.missing([ITEM])
     other = Item.of(Kind.PROGRAM, b"", "/bin/other")
     assert trusted.remember([ITEM, other]) is None and not trusted.missing([ITEM, other])
 
@@ -408,7 +408,7 @@ for number in range(40):
 
 def test_writers_side_by_side_lose_nothing() -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(number)]) for number in range(4)]
-    assert [each.wait() for each in writers] == [0] * 4
+    assert [writer.wait() for writer in writers] == [0] * 4
     lines = trusted.list_path().read_text().splitlines()
     assert not trusted.missing(Item.of(Kind.CODE, f"{number}".encode(), "") for number in range(100))
     assert len(lines) == len({line.split()[0] for line in lines}) == 100

@@ -25,10 +25,10 @@ def image_files() -> dict[str, str]:
 
 
 def unit(name: str) -> RawConfigParser:
-    found = RawConfigParser(strict=False)
-    found.optionxform = str  # type: ignore[assignment]
-    found.read_string(image_files()[UNITS + name])
-    return found
+    parser = RawConfigParser(strict=False)
+    parser.optionxform = str  # type: ignore[assignment]
+    parser.read_string(image_files()[UNITS + name])
+    return parser
 
 
 def make_secret(folder: Path) -> tuple[str, str]:
@@ -58,8 +58,8 @@ def test_each_machine_makes_a_secret_that_nobody_guesses(tmp_path: Path) -> None
         assert re.fullmatch("[a-z2-7]{24}", token), "5 bits each; Jupyter takes the file as it is, without a newline"
         assert password == token
     assert secrets[0] != secrets[1]
-    found = (tmp_path / "one" / "secret").stat()
-    assert stat.S_IMODE(found.st_mode) == 0o600 and found.st_uid == os.geteuid()
+    status = (tmp_path / "one" / "secret").stat()
+    assert stat.S_IMODE(status.st_mode) == 0o600 and status.st_uid == os.geteuid()
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["chpasswd", "passwords", "secret"]
 
 
@@ -68,15 +68,15 @@ def test_there_is_no_secret_where_no_random_numbers_are(tmp_path: Path) -> None:
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
     maker = vm_root.PARTS / "files" / MAKER
-    done = subprocess.run(["sh", maker, tmp_path / "secret", "nobody"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
-    assert done.returncode == 1 and not (tmp_path / "secret").exists()
+    child = subprocess.run(["sh", maker, tmp_path / "secret", "nobody"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert child.returncode == 1 and not (tmp_path / "secret").exists()
 
 
 def test_the_secret_is_there_before_anybody_can_log_in() -> None:
-    made = unit("secret.service")
-    assert made["Service"]["ExecStart"] == f"/{MAKER} {SECRET} student"
-    assert made["Unit"]["ConditionFileNotEmpty"] == f"!{SECRET}", "the first boot alone"
-    assert set(made["Unit"]["Before"].split()) >= {"notebook.service", "ssh.service", "systemd-user-sessions.service"}
+    secret_unit = unit("secret.service")
+    assert secret_unit["Service"]["ExecStart"] == f"/{MAKER} {SECRET} student"
+    assert secret_unit["Unit"]["ConditionFileNotEmpty"] == f"!{SECRET}", "the first boot alone"
+    assert set(secret_unit["Unit"]["Before"].split()) >= {"notebook.service", "ssh.service", "systemd-user-sessions.service"}
     assert " secret" in (vm_root.PARTS / "setup.sh").read_text().partition("systemctl --quiet enable")[2].partition("\n")[0]
 
 
@@ -93,7 +93,7 @@ def test_the_console_shows_the_secret_to_the_student(tmp_path: Path) -> None:
     secret, profile = tmp_path / "secret", tmp_path / "profile.sh"
     secret.write_text("abcdefgh")
     profile.write_text(image_files()[PROFILE].replace(SECRET, str(secret)))
-    shown = subprocess.run(["bash", "--norc", "-i", "-c", f". {profile}"], capture_output=True, text=True, check=True)
-    assert "http://localhost:8888/lab?token=abcdefgh" in shown.stdout and "password abcdefgh" in shown.stdout
+    console = subprocess.run(["bash", "--norc", "-i", "-c", f". {profile}"], capture_output=True, text=True, check=True)
+    assert "http://localhost:8888/lab?token=abcdefgh" in console.stdout and "password abcdefgh" in console.stdout
     script = subprocess.run(["bash", "-c", f". {profile}"], capture_output=True, text=True, check=True)
     assert script.stdout == "", "what scripts print stays as it is"

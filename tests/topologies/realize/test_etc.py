@@ -44,8 +44,8 @@ def test_files_are_laid_over_the_machine_s_for_one_mount_namespace(tmp_path):
     code = "from pathlib import Path; from dc_gym.topologies.realize import etc"
     code += f"; etc.cover({{'hosts': 'ours\\n'}}, Path('{tmp_path}/etc'))"
     code += "; print(Path('/etc/hosts').read_text() if Path('/etc/hosts').exists() else 'ours')"
-    done = subprocess.run(["unshare", "--mount", sys.executable, "-c", code], capture_output=True, text=True)
-    if done.stderr.startswith("unshare: "):
-        pytest.skip(f"no mount namespace here: {done.stderr.strip()}")  # in a chroot, or without privileges
-    assert (done.returncode, done.stdout.strip()) == (0, "ours"), done.stderr
+    child = subprocess.run(["unshare", "--mount", sys.executable, "-c", code], capture_output=True, text=True)
+    if child.stderr.startswith("unshare: "):
+        pytest.skip(f"no mount namespace here: {child.stderr.strip()}")  # in a chroot, or without privileges
+    assert (child.returncode, child.stdout.strip()) == (0, "ours"), child.stderr
     assert (Path("/etc/hosts").read_text() if Path("/etc/hosts").exists() else None) == before

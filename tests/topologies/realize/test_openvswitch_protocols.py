@@ -42,16 +42,16 @@ def server(path: Path, serve: Callable[[socket.socket], None]) -> Iterator[Path]
 
 
 def test_a_call_returns_its_result_in_however_many_pieces_it_comes(tmp_path: Path) -> None:
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     def serve(sock: socket.socket) -> None:
-        asked.append(json.loads(sock.recv(1000)))
+        requests.append(json.loads(sock.recv(1000)))
         for piece in (b'{"id": 0, "error": null, "res', b'ult": {"a": "}"', b"}}"):
             sock.sendall(piece)
 
     with server(tmp_path / "s", serve) as path:
         assert jsonrpc.call(path, "dpctl/show", ["x"], 5) == {"a": "}"}
-    assert asked == [{"id": 0, "method": "dpctl/show", "params": ["x"]}]
+    assert requests == [{"id": 0, "method": "dpctl/show", "params": ["x"]}]
 
 
 def test_a_daemon_that_does_not_listen_yet_is_waited_for(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ except FabricError as error:
     print(error)
 assert len(shown("s1")) == count
 """
-    said = in_fabric({"preset": "fattree-k4"}, body)
-    assert "['secure', '{datapath-id=\"0000000000000001\", disable-in-band=\"true\", dp-desc=s1}', '[]', '']" in said
-    assert 'flow-limit="1000000"' in said and 'n-handler-threads="1"' in said
-    assert "s1.mgmt: the switch refused a rule: OpenFlow error" in said
+    output = in_fabric({"preset": "fattree-k4"}, body)
+    assert "['secure', '{datapath-id=\"0000000000000001\", disable-in-band=\"true\", dp-desc=s1}', '[]', '']" in output
+    assert 'flow-limit="1000000"' in output and 'n-handler-threads="1"' in output
+    assert "s1.mgmt: the switch refused a rule: OpenFlow error" in output

@@ -72,10 +72,10 @@ class ResolvedAlgorithm:
 
     def require_built_by(self, config: Any) -> None:
         """Raises UsageError if a config that the user's settings changed builds another algorithm."""
-        own, other = self.config().algo_class, config.algo_class
-        if other is not own:
-            what = f"configure(config) gives a config that builds {_name_of(other)}, and --algo {self.name} is {_name_of(own)}"
-            raise UsageError(f"--config: {what}; change the config that it is given, or name the class with --algo")
+        cls, other = self.config().algo_class, config.algo_class
+        if other is not cls:
+            why = f"configure(config) gives a config that builds {_name_of(other)}, and --algo {self.name} is {_name_of(cls)}"
+            raise UsageError(f"--config: {why}; change the config that it is given, or name the class with --algo")
 
 
 def resolve(text: str) -> ResolvedAlgorithm:
@@ -87,9 +87,9 @@ def resolve(text: str) -> ResolvedAlgorithm:
     if ":" not in text:
         near = hint(text, ALGORITHMS)
         raise UsageError(f"--algo {text!r} is unknown; {near} (or module:Class, or file.py:Class)")
-    place, _, name = text.rpartition(":")
-    if place.endswith(".py"):
-        source = usercode.load(Path(place))
+    module_path, _, name = text.rpartition(":")
+    if module_path.endswith(".py"):
+        source = usercode.load(Path(module_path))
         _pickle_by_value(source.module)
         return ResolvedAlgorithm(text, ANY, *_classes(text, source.module, name), source)
     return ResolvedAlgorithm(text, ANY, *_classes(text, *_import(text, text)))
@@ -97,14 +97,14 @@ def resolve(text: str) -> ResolvedAlgorithm:
 
 def _import(text: str, path: str) -> tuple[Any, str]:
     """Imports the module, also one of the user's in the working directory. Returns it and the name within it."""
-    place, _, name = path.rpartition(":")
-    top = place.partition(".")[0]
+    module_name, _, name = path.rpartition(":")
+    top = module_name.partition(".")[0]
     try:
         is_installed = find_spec(top) is not None
-        module = usercode.find_module(place, Path.cwd()) if path == text else importlib.import_module(place)
+        module = usercode.find_module(module_name, Path.cwd()) if path == text else importlib.import_module(module_name)
     except ImportError as error:
         remedy = "run it where that module is found, or give file.py:Class"
-        raise UsageError(f"--algo {text}: cannot import {place} ({error}); {remedy}") from None
+        raise UsageError(f"--algo {text}: cannot import {module_name} ({error}); {remedy}") from None
     if not is_installed or Path(module.__file__ or "").parent == Path.cwd():
         _pickle_by_value(sys.modules[top])
     return module, name
@@ -115,22 +115,22 @@ def _classes(text: str, module: Any, name: str) -> tuple[Any, Any]:
     from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-    found: Any = getattr(module, name, None)
-    if _is_a(found, AlgorithmConfig):
-        return found, None
-    if _is_a(found, Algorithm):
-        return found.get_default_config, found
-    known = [key for key, each in vars(module).items() if _is_a(each, Algorithm) and each.__module__ == module.__name__]
-    what = "is not there" if found is None else "is not an RLlib Algorithm or AlgorithmConfig"
-    raise UsageError(f"--algo {text}: {name} {what}; it has: {', '.join(known) or 'no Algorithm'}")
+    cls: Any = getattr(module, name, None)
+    if _is_a(cls, AlgorithmConfig):
+        return cls, None
+    if _is_a(cls, Algorithm):
+        return cls.get_default_config, cls
+    known = [key for key, member in vars(module).items() if _is_a(member, Algorithm) and member.__module__ == module.__name__]
+    fault = "is not there" if cls is None else "is not an RLlib Algorithm or AlgorithmConfig"
+    raise UsageError(f"--algo {text}: {name} {fault}; it has: {', '.join(known) or 'no Algorithm'}")
 
 
-def _is_a(found: Any, base: Any) -> bool:
-    return isinstance(found, type) and issubclass(found, base)
+def _is_a(candidate: Any, base: Any) -> bool:
+    return isinstance(candidate, type) and issubclass(candidate, base)
 
 
-def _name_of(found: Any) -> str:
-    return getattr(found, "__name__", str(found))
+def _name_of(cls: Any) -> str:
+    return getattr(cls, "__name__", str(cls))
 
 
 def _pickle_by_value(module: Any) -> None:

@@ -41,12 +41,12 @@ class DDPGModule(TorchRLModule, TargetNetworkAPI, InferenceOnlyAPI):
 
     def setup(self) -> None:
         hidden, activation = shape_of(self.model_config, "relu")
-        seen, acted = width(self.observation_space), width(self.action_space)
-        self.pi = shrink(mlp(seen, hidden, acted, activation, nn.Tanh), LAST_LAYER)
+        observed, acted = width(self.observation_space), width(self.action_space)
+        self.pi = shrink(mlp(observed, hidden, acted, activation, nn.Tanh), LAST_LAYER)
         self._noise: torch.Tensor | None = None
         if not self.inference_only:
             critics = self.model_config.get("critics", 1)
-            self.qs = nn.ModuleList(shrink(mlp(seen + acted, hidden, 1, activation), LAST_LAYER) for _ in range(critics))
+            self.qs = nn.ModuleList(shrink(mlp(observed + acted, hidden, 1, activation), LAST_LAYER) for _ in range(critics))
 
     def policy_net(self) -> nn.Sequential:
         """Returns the net from observation to action, for the export."""
@@ -71,8 +71,8 @@ class DDPGModule(TorchRLModule, TargetNetworkAPI, InferenceOnlyAPI):
         rows = torch.arange(len(actions)) if places is None else places
         before = self._noise
         if before is None or (before.shape != actions.shape if places is None else int(rows.max()) >= len(before)):
-            kept = before if before is not None and places is not None else actions[:0]
-            before = torch.cat([kept, torch.zeros((int(rows.max()) + 1 - len(kept), *actions.shape[1:]))])
+            old_rows = before if before is not None and places is not None else actions[:0]
+            before = torch.cat([old_rows, torch.zeros((int(rows.max()) + 1 - len(old_rows), *actions.shape[1:]))])
         before[rows] = (1 - theta) * before[rows] + sigma * torch.randn_like(actions)
         self._noise = before
         return before[rows]
@@ -116,13 +116,13 @@ class DDPGLearner(DQNLearner, TorchLearner):
 
     def compute_loss_for_module(self, *, module_id: str, config: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) -> Any:
         module = self.module[module_id].unwrapped()
-        seen = torch.cat([batch[Columns.OBS], batch[Columns.ACTIONS]], -1)
-        wanted = self.targets(module, config, batch)
-        values = [critic(seen).squeeze(-1) for critic in module.qs]
-        loss = sum(((value - wanted) ** 2 * batch["weights"]).mean() for value in values)
+        inputs = torch.cat([batch[Columns.OBS], batch[Columns.ACTIONS]], -1)
+        targets = self.targets(module, config, batch)
+        values = [critic(inputs).squeeze(-1) for critic in module.qs]
+        loss = sum(((value - targets) ** 2 * batch["weights"]).mean() for value in values)
         if self.actor_learns(config):
             loss = loss + self.actor_loss(module, config, batch)
-        errors = (values[0] - wanted).abs().detach() + PRIORITY_EPSILON
+        errors = (values[0] - targets).abs().detach() + PRIORITY_EPSILON
         self.metrics.log_value((module_id, TD_ERROR_KEY), errors, reduce="item_series")
         self.metrics.log_value((module_id, "qf_mean"), values[0].mean(), window=1)
         return loss
@@ -132,8 +132,8 @@ class DDPGLearner(DQNLearner, TorchLearner):
         does not."""
         with torch.no_grad():
             after = batch[Columns.NEXT_OBS]
-            seen = torch.cat([after, self.next_actions(module, config, after)], -1)
-            values = torch.stack([critic(seen) for critic in module.target_qs]).min(0).values.squeeze(-1)
+            inputs = torch.cat([after, self.next_actions(module, config, after)], -1)
+            values = torch.stack([critic(inputs) for critic in module.target_qs]).min(0).values.squeeze(-1)
             goes_on = 1 - batch[Columns.TERMINATEDS].float()
             return batch[Columns.REWARDS] + config.gamma ** batch["n_step"] * goes_on * values
 
@@ -151,16 +151,16 @@ class DDPGLearner(DQNLearner, TorchLearner):
         An actor whose tanh saturates has no gradient that could bring it back; preactivation_l2 keeps it away from saturation.
         """
         critic, inner = module.qs[0], module.pi[:-1](batch[Columns.OBS])
-        weights = {name: each.detach() for name, each in critic.named_parameters()}
-        seen = torch.cat([batch[Columns.OBS], module.pi[-1](inner)], -1)
+        weights = {name: parameter.detach() for name, parameter in critic.named_parameters()}
+        inputs = torch.cat([batch[Columns.OBS], module.pi[-1](inner)], -1)
         loss: torch.Tensor = config.preactivation_l2 * inner.square().mean()
-        return loss - torch.func.functional_call(critic, weights, (seen,)).mean()
+        return loss - torch.func.functional_call(critic, weights, (inputs,)).mean()
 
     def compute_gradients(self, loss_per_module: Any, **kwargs: Any) -> Any:
         """Returns the gradients that are not None. None means no update this time. Zero gradients would still move
         weights, by Adam's momentum."""
         gradients = super().compute_gradients(loss_per_module, **kwargs)
-        return {name: each for name, each in gradients.items() if each is not None}
+        return {name: gradient for name, gradient in gradients.items() if gradient is not None}
 
 
 class DDPGConfig(SACConfig):
@@ -207,8 +207,8 @@ class DDPGConfig(SACConfig):
 
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
-        own = {"critics": self.critics, "ou_theta": self.ou_theta, "ou_sigma": self.ou_sigma}
-        return super()._model_config_auto_includes | own
+        settings = {"critics": self.critics, "ou_theta": self.ou_theta, "ou_sigma": self.ou_sigma}
+        return super()._model_config_auto_includes | settings
 
 
 class DDPG(OffPolicy):

@@ -40,7 +40,7 @@ def width(space: gymnasium.Space[Any]) -> int:
 
 def shrink(net: nn.Sequential, bound: float, generator: torch.Generator | None = None) -> nn.Sequential:
     """Draws the last Linear's weights from [-bound, bound], so that a following tanh starts near 0 and not saturated."""
-    last = [each for each in net if isinstance(each, nn.Linear)][-1]
+    last = [layer for layer in net if isinstance(layer, nn.Linear)][-1]
     for parameter in last.parameters():
         nn.init.uniform_(parameter, -bound, bound, generator=generator)
     return net

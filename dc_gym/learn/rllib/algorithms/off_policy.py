@@ -31,12 +31,12 @@ class OffPolicy(DQN):
         """The number of updates that are due, with its fraction."""
 
     def _create_local_replay_buffer_if_necessary(self, config: Any) -> Replay:
-        told, n_step = self.config.replay_buffer_config, self.config.n_step
+        buffer_config, n_step = self.config.replay_buffer_config, self.config.n_step
         if not isinstance(n_step, int):
             raise ValueError(f"n_step = {n_step!r} is not one number")
-        prioritized = "Prioritized" in told["type"]
-        alpha, beta = (told.get("alpha", 0.6), told.get("beta", 0.4)) if prioritized else (0.0, 0.0)
-        return Replay(told["capacity"], n_step, self.config.gamma, alpha, beta)
+        prioritized = "Prioritized" in buffer_config["type"]
+        alpha, beta = (buffer_config.get("alpha", 0.6), buffer_config.get("beta", 0.4)) if prioritized else (0.0, 0.0)
+        return Replay(buffer_config["capacity"], n_step, self.config.gamma, alpha, beta)
 
     def training_step(self) -> None:
         episodes, sampled = synchronous_parallel_sample(
@@ -67,9 +67,9 @@ class OffPolicy(DQN):
             return
         drawn = [self.local_replay_buffer.sample(self.config.total_train_batch_size) for _ in range(updates)]
         results: list[Any] = []
-        for number, each in enumerate(drawn, 1):
+        for number, batch in enumerate(drawn, 1):
             silent = number < updates  # logged values are collected, and read once after the last update
-            results = self.learner_group.update(batch=batch_of(each), timesteps=timesteps, _no_metrics_reduce=silent)
+            results = self.learner_group.update(batch=batch_of(batch), timesteps=timesteps, _no_metrics_reduce=silent)
         self._prioritize(drawn, results)
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
         self.env_runner_group.sync_weights(from_worker_or_learner_group=self.learner_group, inference_only=True)
@@ -78,9 +78,9 @@ class OffPolicy(DQN):
         """Sets the priorities from the errors that each learner found, in the order in which the learners share a batch."""
         for module in drawn[0]:
             shares = [one[module].pop(TD_ERROR_KEY).peek() for one in results]
-            for number, each in enumerate(drawn):
+            for number, batch in enumerate(drawn):
                 errors = np.concatenate([np.asarray(share[number]) for share in shares])
-                self.local_replay_buffer.prioritize(module, each[module][0], errors)
+                self.local_replay_buffer.prioritize(module, batch[module][0], errors)
 
 
 def batch_of(drawn: dict[str, tuple[Array, dict[str, Array]]]) -> MultiAgentBatch:
@@ -89,4 +89,4 @@ def batch_of(drawn: dict[str, tuple[Array, dict[str, Array]]]) -> MultiAgentBatc
         module: SampleBatch({name: torch.from_numpy(values) for name, values in columns.items()})
         for module, (_, columns) in drawn.items()
     }
-    return MultiAgentBatch(tensors, env_steps=max(len(each) for each in tensors.values()))
+    return MultiAgentBatch(tensors, env_steps=max(len(rows) for rows in tensors.values()))

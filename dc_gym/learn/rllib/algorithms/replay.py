@@ -84,9 +84,9 @@ class Replay:
         return sum(len(episode) for episode in episodes)
 
     def _add(self, module: str, piece: Any) -> None:
-        own = (piece.id_, piece.agent_id)
+        key = (piece.id_, piece.agent_id)
         steps = steps_of(piece)
-        if before := self._open.pop(own, None):
+        if before := self._open.pop(key, None):
             steps = {name: np.concatenate([before[name], values]) for name, values in steps.items()}
         count = len(steps[Columns.REWARDS])
         whole = count if piece.is_done else count - self._n_step + 1
@@ -94,7 +94,7 @@ class Replay:
             ring = self._rings.setdefault(module, Transitions(self._capacity))
             ring.add(bundled(steps, whole, self._n_step, self._gamma))
         if not piece.is_done and self._n_step > 1:
-            self._open[own] = {name: values[max(whole, 0) :] for name, values in steps.items()}
+            self._open[key] = {name: values[max(whole, 0) :] for name, values in steps.items()}
 
     def sample(self, count: int) -> dict[str, tuple[Array, dict[str, Array]]]:
         """Returns, for each module, places and columns."""
@@ -113,21 +113,21 @@ class Replay:
 
 def pieces(episode: Any) -> Iterator[tuple[str, Any]]:
     """Yields module and steps of each agent."""
-    for each in getattr(episode, "agent_episodes", {"": episode}).values():
-        if len(each):
-            yield each.module_id or DEFAULT_MODULE_ID, each
+    for piece in getattr(episode, "agent_episodes", {"": episode}).values():
+        if len(piece):
+            yield piece.module_id or DEFAULT_MODULE_ID, piece
 
 
 def steps_of(piece: Any) -> dict[str, Array]:
     """Returns the transitions of a piece, over one step each."""
-    seen = np.asarray(piece.get_observations())
+    observations = np.asarray(piece.get_observations())
     ended = np.zeros(len(piece), bool)
     ended[-1] = piece.is_terminated
     return {
-        Columns.OBS: seen[:-1],
+        Columns.OBS: observations[:-1],
         Columns.ACTIONS: np.asarray(piece.get_actions()),
         Columns.REWARDS: np.asarray(piece.get_rewards(), np.float32),
-        Columns.NEXT_OBS: seen[1:],
+        Columns.NEXT_OBS: observations[1:],
         Columns.TERMINATEDS: ended,
     }
 

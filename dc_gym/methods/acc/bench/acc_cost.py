@@ -66,7 +66,7 @@ def verdicts(policy: AccPolicy, integer: IntegerQNetwork, played: Played, took_n
     net, rate = policy.net, 1e9 / policy.template.interval_ns
     a_port = f"{net.flops * rate / 1e6:.1f} MFLOP/s a port (paper: {PAPER_FLOPS / 1e6:.0f})"
     yield Check("operations", "recorded", f"{net.flops} FLOP an inference, {rate:.0f} inferences/s: {a_port}", ok=True)
-    floats = 4 * sum(each.size for each in net.parameters)
+    floats = 4 * sum(parameter.size for parameter in net.parameters)
     yield Check("memory", "recorded", f"{integer.memory_bytes} bytes; {floats} with floats of 32 bits", ok=True)
     differ = int((integer.best(played.states) != chosen).sum())
     yield Check("compiled decisions", "those of the Python form", f"{differ} of {len(chosen)} differ", ok=not differ)
@@ -74,8 +74,8 @@ def verdicts(policy: AccPolicy, integer: IntegerQNetwork, played: Played, took_n
     lost = values.max(axis=1) - np.take_along_axis(values, chosen[:, None], axis=1)[:, 0]
     alike = float((values.argmax(axis=1) == chosen).mean())
     yield Check("decisions", "recorded", f"{alike:.1%} those of the floats; the others cost {lost.mean():.5f} of value", ok=True)
-    told = f"{played.gain.mean:+.5f} ± {played.gain.half or 0:.5f}, {SCENARIOS} scenarios"
-    yield Check("reward", f"at most {LITTLE} below that of the floats", told, ok=played.gain.mean >= -LITTLE)
+    gain = f"{played.gain.mean:+.5f} ± {played.gain.half or 0:.5f}, {SCENARIOS} scenarios"
+    yield Check("reward", f"at most {LITTLE} below that of the floats", gain, ok=played.gain.mean >= -LITTLE)
     share = f"{100 * took_ns * rate / 1e9:.3f} % of a core a port"
     yield Check("time", "recorded", f"{took_ns:.0f} ns an inference, {share}", ok=True)
 
@@ -95,7 +95,7 @@ def _played(policy: AccPolicy, integer: IntegerQNetwork, folder: Path) -> Played
     for number in range(SCENARIOS):
         scenario, seed = scenarios.drawn(0, "held out", "cost", number), draw(0, "acc cost", number) % 2**32
         earned.append(held_out.rewards(scenario, seed, contestants, SLOTS, folder))
-    floats, integers = (dict(enumerate(each[name] for each in earned)) for name in (FLOATS, INTEGERS))
+    floats, integers = (dict(enumerate(rewards[name] for rewards in earned)) for name in (FLOATS, INTEGERS))
     gain = paired(floats, integers)
     assert gain is not None
     return Played(np.concatenate(met), gain)
@@ -105,20 +105,20 @@ def infer(integer: IntegerQNetwork, states: States, folder: Path, repeat: int) -
     """Compiles the integer form and returns the CPU time of an inference, in ns, and the action of each state [rows]."""
     words = np.concatenate([integer.words, np.rint(states * Q16).astype(np.int64).reshape(-1)]).astype(np.uint32)
     argv = [str(_compiled(folder)), str(repeat), *map(str, integer.sizes)]
-    done = subprocess.run(argv, input=words.tobytes(), capture_output=True)
-    if done.returncode:
-        raise TestbedError(done.stderr.decode().strip() or f"{argv[0]} ended with {done.returncode}")
-    took_ns, *actions = done.stdout.split()
-    return float(took_ns), np.array([int(each) for each in actions], np.int64)
+    process = subprocess.run(argv, input=words.tobytes(), capture_output=True)
+    if process.returncode:
+        raise TestbedError(process.stderr.decode().strip() or f"{argv[0]} ended with {process.returncode}")
+    took_ns, *actions = process.stdout.split()
+    return float(took_ns), np.array([int(action) for action in actions], np.int64)
 
 
 def _compiled(folder: Path) -> Path:
     out, includes = folder / SOURCE.stem, (f"-I{build.SOURCES}", f"-I{build.DRIVERS}")
     try:
         argv = ["cc", *build.RUNNER_FLAGS, *includes, "-o", str(out), str(SOURCE)]
-        done = subprocess.run(argv, capture_output=True, text=True)
+        process = subprocess.run(argv, capture_output=True, text=True)
     except FileNotFoundError:
         raise MachineError(f"compiling {SOURCE.name}: there is no cc here; apt-get install gcc") from None
-    if done.returncode:
-        raise TestbedError((done.stderr.strip().splitlines() or [f"cc ended with {done.returncode}"])[0])
+    if process.returncode:
+        raise TestbedError((process.stderr.strip().splitlines() or [f"cc ended with {process.returncode}"])[0])
     return out

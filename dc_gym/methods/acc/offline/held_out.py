@@ -75,11 +75,11 @@ def rewards(
 
     `folder`: where the labs' folders are made. `all_queues`: queues that did not send count as well.
     """
-    found: dict[str, float] = {}
+    mean_rewards: dict[str, float] = {}
     left = iter(contestants.items())
     while some := dict(islice(left, AT_ONCE)):
-        found |= _side_by_side(scenario, seed, some, slots, folder, all_queues)
-    return found
+        mean_rewards |= _side_by_side(scenario, seed, some, slots, folder, all_queues)
+    return mean_rewards
 
 
 def _side_by_side(
@@ -89,17 +89,17 @@ def _side_by_side(
     earned: dict[str, list[float]] = {name: [] for name in contestants}
     with ExitStack() as stack:
         sessions = {name: stack.enter_context(Session(spec, folder)) for name in contestants}
-        queues = {name: AccQueues(sessions[name].scene, each.template, idle=QUEUE) for name, each in contestants.items()}
+        queues = {name: AccQueues(sessions[name].scene, entrant.template, idle=QUEUE) for name, entrant in contestants.items()}
         for session in sessions.values():
             session.post_begin(seed)
         for step in range(slots + 1):
             for name, contestant in contestants.items():
-                mine = queues[name]
-                slot = mine.observe(sessions[name].collect())
+                acc_queues = queues[name]
+                slot = acc_queues.observe(sessions[name].collect())
                 sent = all_queues | (slot.states[:, 1 - FEATURES] > 0)
                 if step > WARMUP and sent.any():
                     earned[name].append(float(slot.rewards[sent].mean()))
                 if step < slots:
-                    mine.settings = contestant.choose(slot, mine)
-                    sessions[name].post(mine.values(mine.settings))
-    return {name: sum(each) / len(each) if each else 0.0 for name, each in earned.items()}
+                    acc_queues.settings = contestant.choose(slot, acc_queues)
+                    sessions[name].post(acc_queues.values(acc_queues.settings))
+    return {name: sum(slot_rewards) / len(slot_rewards) if slot_rewards else 0.0 for name, slot_rewards in earned.items()}

@@ -218,8 +218,8 @@ def _episode(trainer: Trainer, folder: Path) -> tuple[int, float, float, float]:
         for step in range(settings.steps + 1):
             slots = [lab.observe(lab.session.collect()) for lab in labs]
             for lab, slot, counted in zip(labs, slots, relative([slot.rewards for slot in slots]), strict=True):
-                if (found := lab.learned(slot, counted)) is not None:
-                    trainer.replay.add(found)
+                if (transitions := lab.learned(slot, counted)) is not None:
+                    trainer.replay.add(transitions)
                     rewards += lab.rewards_of(slot)
                 if step < settings.steps:
                     lab.decide(slot, trainer.learner, at_random)
@@ -237,7 +237,7 @@ def relative(rewards: Sequence[npt.NDArray[np.float64]]) -> list[npt.NDArray[np.
     if len(rewards) < 2:
         return list(rewards)
     total, others = np.sum(rewards, axis=0), len(rewards) - 1
-    return [each - (total - each) / others + USUAL_REWARD for each in rewards]
+    return [lab_rewards - (total - lab_rewards) / others + USUAL_REWARD for lab_rewards in rewards]
 
 
 def _mean(values: list[float]) -> float:

@@ -44,30 +44,30 @@ def main(args: argparse.Namespace) -> int:
     settings = settings_of(args)
     with choose(args.quiet) as progress, open_folder(args.out, args.resume):
         try:
-            made = train(settings, args.out, progress, resume=args.resume)
+            policy = train(settings, args.out, progress, resume=args.resume)
         except KeyboardInterrupt:
             progress.announce(resuming.interrupted(*_last(args, settings)))
             raise
-    say(f"{args.out / POLICY}: sha256 {made.sha256()}")
+    say(f"{args.out / POLICY}: sha256 {policy.sha256()}")
     return 0
 
 
 def settings_of(args: argparse.Namespace) -> AccTrainingSettings:
     """Returns the settings of the options that were given."""
 
-    def given(names: tuple[str, ...]) -> dict[str, Any]:
+    def options(names: tuple[str, ...]) -> dict[str, Any]:
         return {name: getattr(args, name) for name in names if getattr(args, name, None) is not None}
 
     template = template_of(Path(args.template) if "." in args.template or "/" in args.template else args.template)
-    return AccTrainingSettings(template=template, dqn=replace(on_labs.DQN, **given(OF_DQN)), **given(OPTIONS))
+    return AccTrainingSettings(template=template, dqn=replace(on_labs.DQN, **options(OF_DQN)), **options(OPTIONS))
 
 
 def _last(args: argparse.Namespace, settings: AccTrainingSettings) -> tuple[str | None, Path, str]:
     """Returns the contents of the checkpoint, its path, and the command to resume or, without one, to start again."""
-    place: Path = args.out / CHECKPOINT
-    if not place.is_file():
-        return None, place, resuming.command(args, resume=False)
-    return f"episode {checkpoint.FORMAT.length(args.out)} of {settings.episodes}", place, resuming.command(args)
+    path: Path = args.out / CHECKPOINT
+    if not path.is_file():
+        return None, path, resuming.command(args, resume=False)
+    return f"episode {checkpoint.FORMAT.length(args.out)} of {settings.episodes}", path, resuming.command(args)
 
 
 def train(settings: AccTrainingSettings, out: Path, progress: Progress, *, resume: bool = False) -> AccPolicy:
@@ -88,19 +88,19 @@ def train(settings: AccTrainingSettings, out: Path, progress: Progress, *, resum
 
     with scratch(Path(tempfile.gettempdir()), "dcgym-env-") as folder:
         repeats = on_labs.run(trainer, folder, on_episode)
-    told = asdict(settings) | {"template": settings.template.name}
-    provenance = {"command": "dcgym method acc train", "made": "trained on labs", "seed": settings.seed, "settings": told}
-    made = AccPolicy(trainer.learner.net, settings.template, provenance)
-    made.write(out / POLICY)
+    entries = asdict(settings) | {"template": settings.template.name}
+    provenance = {"command": "dcgym method acc train", "made": "trained on labs", "seed": settings.seed, "settings": entries}
+    policy = AccPolicy(trainer.learner.net, settings.template, provenance)
+    policy.write(out / POLICY)
     manifest = {
         "reproducible": "yes: the same settings, programs and versions give the same policy",
-        "policy_sha256": made.sha256(),
+        "policy_sha256": policy.sha256(),
         **depends_on,
         **report.facts(),
         "episodes_repeated": repeats,
     }
     put(out / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
-    return made
+    return policy
 
 
 def _curve_csv(trainer: Trainer) -> bytes:

@@ -53,8 +53,8 @@ class Actor:
 
     def step(self, inputs: Floats32, memory: Floats32) -> tuple[Floats32, Floats32]:
         """Returns outputs o [flows] for inputs [flows, 8], and the memory [flows, 32] after them."""
-        given = forward(self._weights, inputs[None], memory)
-        return given.output[0], given.memory
+        forward_pass = forward(self._weights, inputs[None], memory)
+        return forward_pass.output[0], forward_pass.memory
 
 
 def forward(weights: Weights, inputs: Floats32, memory: Floats32) -> ActorPass:
@@ -81,32 +81,32 @@ def forward(weights: Weights, inputs: Floats32, memory: Floats32) -> ActorPass:
     return ActorPass(columns, first, before, gates, bent, last, np.ascontiguousarray(state.T))
 
 
-def backward(weights: Weights, given: ActorPass, pull: Floats32) -> list[Floats32]:
+def backward(weights: Weights, forward_pass: ActorPass, pull: Floats32) -> list[Floats32]:
     """Returns the gradient, by the weights, of the sum of pull * output over decisions [time, flows].
 
     It goes back to the first decision.
     """
     w1, w2 = weights[2], weights[4]
-    time, _, flows = given.gates.shape
-    last = pull * (1.0 - given.output * given.output)
+    time, _, flows = forward_pass.gates.shape
+    last = pull * (1.0 - forward_pass.output * forward_pass.output)
     back = np.empty((time, 4 * CELLS, flows), np.float32)
     from_output = from_cells = np.zeros((CELLS, flows), np.float32)
     held = np.ascontiguousarray(w1[:, CELLS:].T)
     for now in reversed(range(time)):
-        taken, kept, fresh, shown = given.gates[now].reshape(4, CELLS, flows)
+        taken, forget_gate, fresh, output_gate = forward_pass.gates[now].reshape(4, CELLS, flows)
         reached = w2[0][:, None] * last[now] + from_output
-        cells = reached * shown * (1.0 - given.bent[now] * given.bent[now]) + from_cells
+        cells = reached * output_gate * (1.0 - forward_pass.bent[now] * forward_pass.bent[now]) + from_cells
         back[now, :CELLS] = cells * fresh * taken * (1.0 - taken)
-        back[now, CELLS : 2 * CELLS] = cells * given.before[now, CELLS:] * kept * (1.0 - kept)
+        back[now, CELLS : 2 * CELLS] = cells * forward_pass.before[now, CELLS:] * forget_gate * (1.0 - forget_gate)
         back[now, 2 * CELLS : 3 * CELLS] = cells * taken * (1.0 - fresh * fresh)
-        back[now, 3 * CELLS :] = reached * given.bent[now] * shown * (1.0 - shown)
-        from_output, from_cells = held @ back[now], cells * kept
+        back[now, 3 * CELLS :] = reached * forward_pass.bent[now] * output_gate * (1.0 - output_gate)
+        from_output, from_cells = held @ back[now], cells * forget_gate
     gates, ends = _features(back), last.reshape(1, -1)
-    first = np.where(given.first > 0, w1[:, :CELLS].T @ gates, np.float32(0.0))
-    joined = np.concatenate([given.first, _features(given.before[:, :CELLS])])
-    outputs = _features(given.gates[:, 3 * CELLS :] * given.bent)
-    pairs = ((first, given.inputs), (gates, joined), (ends, outputs))
-    return [each for left, right in pairs for each in (left @ right.T, left.sum(axis=1))]
+    first = np.where(forward_pass.first > 0, w1[:, :CELLS].T @ gates, np.float32(0.0))
+    joined = np.concatenate([forward_pass.first, _features(forward_pass.before[:, :CELLS])])
+    outputs = _features(forward_pass.gates[:, 3 * CELLS :] * forward_pass.bent)
+    pairs = ((first, forward_pass.inputs), (gates, joined), (ends, outputs))
+    return [gradient for left, right in pairs for gradient in (left @ right.T, left.sum(axis=1))]
 
 
 def _features(steps: Floats32) -> Floats32:

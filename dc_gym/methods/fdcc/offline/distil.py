@@ -80,46 +80,46 @@ def main(args: argparse.Namespace) -> int:
     net = read_network(args.policy)
     require_place(args.out, nic_policy.made_alike(NicPolicy(net.policy, provenance=provenance_of(net, how))), force=args.force)
     with choose(args.quiet) as progress:
-        made = make(net, how, progress)
-    made.write(args.out)
-    say(f"{args.out}: {made.describe()}")
-    report(net, made)
+        forest = make(net, how, progress)
+    forest.write(args.out)
+    say(f"{args.out}: {forest.describe()}")
+    report(net, forest)
     return 0
 
 
 def read_network(text: str) -> NicPolicy:
     """Returns the policy of a name or a file. Raises UsageError if it is no network of FDCC."""
-    found = NicPolicy.read(nic_policy.path_of(text))
-    if not isinstance(found.policy, FdccNet):
+    policy = NicPolicy.read(nic_policy.path_of(text))
+    if not isinstance(policy.policy, FdccNet):
         raise UsageError(
-            f"--policy {text}: a policy of the kind {found.kind!r} is not distilled here; give one of the kind 'fdcc'"
+            f"--policy {text}: a policy of the kind {policy.kind!r} is not distilled here; give one of the kind 'fdcc'"
         )
-    return found
+    return policy
 
 
 def provenance_of(net: NicPolicy, how: Distillation) -> dict[str, Any]:
     """Returns the provenance of trees that are distilled from a network."""
-    made = {"command": COMMAND, "made": "distilled", "source_sha256": net.sha256(), "network": dict(net.provenance)}
-    return made | {"seed": how.seed, "settings": asdict(how)}
+    provenance = {"command": COMMAND, "made": "distilled", "source_sha256": net.sha256(), "network": dict(net.provenance)}
+    return provenance | {"seed": how.seed, "settings": asdict(how)}
 
 
 def make(net: NicPolicy, how: Distillation, progress: Progress | None = None) -> NicPolicy:
     """Returns the trees of a network. The same network and the same Distillation give the same file."""
     teacher = TablePolicy(net.table())
-    driver, parts, made = teacher, [], net
+    driver, parts, forest = teacher, [], net
     for number in range(ROUNDS):
 
         def random(episode: int, number: int = number) -> np.random.Generator:
             return np.random.default_rng(draw(how.seed, "fdcc distil", number * EPISODES + episode))
 
         parts.append(rollouts.episodes(driver, teacher, EPISODES, random))
-        inputs, outputs = (np.concatenate(each) for each in zip(*parts, strict=True))
+        inputs, outputs = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         fitted = FdccTrees.fit(inputs, outputs, np.ones(len(outputs)), borders(inputs), how.trees)
-        made = NicPolicy(fitted, provenance=provenance_of(net, how))
-        driver = TablePolicy(made.table())
+        forest = NicPolicy(fitted, provenance=provenance_of(net, how))
+        driver = TablePolicy(forest.table())
         if progress:
             progress.note(f"round {number + 1} of {ROUNDS}: {len(outputs):,} decisions, rms {_rms(driver, inputs, outputs):.4f}")
-    return made
+    return forest
 
 
 def borders(inputs: Floats) -> list[Floats]:
@@ -132,17 +132,17 @@ def _rms(policy: FlowPolicy, inputs: Floats, outputs: Floats) -> float:
     return float(np.sqrt(np.square(policy.step(inputs, np.zeros((len(inputs), 0)))[0] - outputs).mean()))
 
 
-def fidelity(net: NicPolicy, made: NicPolicy, flows: Sequence[int] = HELD_OUT) -> list[Fidelity]:
+def fidelity(net: NicPolicy, distilled: NicPolicy, flows: Sequence[int] = HELD_OUT) -> list[Fidelity]:
     """Compares trees with their network in incasts of the model, moved by the network, then by the trees."""
-    network, forest = (TablePolicy(each.table()) for each in (net, made))
-    found = []
+    network, forest = (TablePolicy(policy.table()) for policy in (net, distilled))
+    fidelities = []
     for count in flows:
         for name, driver, other in (("network", network, forest), ("trees", forest, network)):
             follower = Follower(other, count)
             incast = model_incasts.run(driver, count, HELD_OUT_SEED, watch=follower)
             pair = (follower.done, follower.outputs) if driver is network else (follower.outputs, follower.done)
-            found.append(Fidelity(count, name, len(pair[0]), *_apart(*pair), incast))
-    return found
+            fidelities.append(Fidelity(count, name, len(pair[0]), *_apart(*pair), incast))
+    return fidelities
 
 
 def _apart(exact: Floats, trees: Floats) -> tuple[float, float, float]:
@@ -152,7 +152,7 @@ def _apart(exact: Floats, trees: Floats) -> tuple[float, float, float]:
     return rms, float(same.mean()), float(same[clear].mean()) if clear.any() else 1.0
 
 
-def report(net: NicPolicy, made: NicPolicy) -> None:
+def report(net: NicPolicy, forest: NicPolicy) -> None:
     """Prints the fidelity."""
     lines: list[tuple[str, ...]] = [
         (
@@ -167,10 +167,10 @@ def report(net: NicPolicy, made: NicPolicy) -> None:
             "queue (BDP)",
         )
     ]
-    for each in fidelity(net, made):
-        incast = each.incast
-        numbers = [f"{each.decisions:,}", f"{each.rms:.4f}", f"{each.same:.1%}", f"{each.same_clear:.1%}"]
+    for comparison in fidelity(net, forest):
+        incast = comparison.incast
+        numbers = [f"{comparison.decisions:,}", f"{comparison.rms:.4f}", f"{comparison.same:.1%}", f"{comparison.same_clear:.1%}"]
         numbers += [f"{incast.used:.3f}", f"{incast.unfair:.4f}", f"{incast.queue_bdp:.2f}"]
-        lines.append((str(each.flows), each.moved_by, *numbers))
+        lines.append((str(comparison.flows), comparison.moved_by, *numbers))
     say("\nheld-out incasts of the fluid model; in each the other policy follows the flows along")
     say(columns(lines))

@@ -43,30 +43,30 @@ class Flows:
 
     def step(self) -> Decisions | None:
         """Advances the model, and lets the flows decide that can."""
-        who = self.model.step()
+        flows = self.model.step()
         common: Floats = np.zeros(0) if self._random is None else self._random.standard_normal((self.shape[0],))
-        if not len(who):
+        if not len(flows):
             return None
-        seen = self.model.measure(who)
-        observed = observations(seen, self.action[who])
-        before = self.memory[who]
+        signals = self.model.measure(flows)
+        observed = observations(signals, self.action[flows])
+        before = self.memory[flows]
         output, after = self.policy.step(observed, before)
         action = np.asarray(output, np.float32)
         if self._random is not None:
-            own = self._random.standard_normal(len(who)) + common[who // self.shape[1]]
-            action = np.clip(action + (self._noise * own).astype(np.float32), np.float32(-1), np.float32(1))
-        central = self._central(who)
-        window = self.model.windows.reshape(-1)[who]
-        self.memory[who], self.action[who] = after, action
-        central[:, -1] = self.action.reshape(self.shape).mean(axis=1)[who // self.shape[1]]
-        self.model.decide(who, fdcc.factor(action))
-        return Decisions(who, seen, observed, central, before, action, window)
+            noise = self._random.standard_normal(len(flows)) + common[flows // self.shape[1]]
+            action = np.clip(action + (self._noise * noise).astype(np.float32), np.float32(-1), np.float32(1))
+        central = self._central(flows)
+        window = self.model.windows.reshape(-1)[flows]
+        self.memory[flows], self.action[flows] = after, action
+        central[:, -1] = self.action.reshape(self.shape).mean(axis=1)[flows // self.shape[1]]
+        self.model.decide(flows, fdcc.factor(action))
+        return Decisions(flows, signals, observed, central, before, action, window)
 
-    def _central(self, who: Places) -> Floats32:
+    def _central(self, flows: Places) -> Floats32:
         """Returns the critics' view of the flows' networks, before their decisions."""
-        model, net = self.model, who // self.shape[1]
+        model, net = self.model, flows // self.shape[1]
         count = model.incasts.count[net]
-        windows, enforced = model.windows.reshape(-1)[who], model.enforced()
+        windows, enforced = model.windows.reshape(-1)[flows], model.enforced()
         rates = np.minimum(model.windows, enforced / (1.0 + model.queue[:, None])).sum(axis=1) + model.incasts.background
         values = (
             count,
@@ -76,14 +76,14 @@ class Flows:
             1.0 + model.queue[net],
             np.maximum(rates, 2.0**-10)[net],
         )
-        found = np.zeros((len(who), CENTRAL), np.float32)
-        found[:, :-1] = np.log2(np.stack(values, axis=1)) / fdcc.LOG_SPAN
-        return found
+        view = np.zeros((len(flows), CENTRAL), np.float32)
+        view[:, :-1] = np.log2(np.stack(values, axis=1)) / fdcc.LOG_SPAN
+        return view
 
 
-def observations(seen: Signals, action: npt.NDArray[Any]) -> Floats32:
+def observations(state: Signals, action: npt.NDArray[Any]) -> Floats32:
     """Returns the network's inputs [flows, 8]."""
-    rates = (seen.rtt, seen.queue, seen.switch_rate, seen.goodput, seen.rtt_change, seen.queue_change, seen.ins_rate)
+    rates = (state.rtt, state.queue, state.switch_rate, state.goodput, state.rtt_change, state.queue_change, state.ins_rate)
     return np.asarray(fdcc.to_inputs(np.stack([*rates, action], axis=1)), np.float32)
 
 
@@ -130,18 +130,18 @@ def play(
 ) -> Streams:
     """Runs an episode of this many steps. A flow's last decision has no reward, and is not among those returned."""
     flows = Flows(incasts, Actor(weights), random, noise)
-    made = [each for each in (flows.step() for _ in range(steps)) if each is not None]
-    who = np.concatenate([each.who for each in made])
-    count = incasts.count[who // incasts.windows.shape[1]]
-    taught = teacher(np.concatenate([each.window for each in made]), count, preset.queue_per_root).astype(np.float32)
-    earned = preset.reward(_joined([each.seen for each in made]), count, preset.queue_per_root)
-    order = np.argsort(who, kind="stable")
-    who = who[order]
-    place = np.arange(len(who)) - np.searchsorted(who, who)
-    follows = np.flatnonzero(who[1:] == who[:-1])  # rows whose flow decides again
+    decisions = [decision for decision in (flows.step() for _ in range(steps)) if decision is not None]
+    flow_numbers = np.concatenate([decision.who for decision in decisions])
+    count = incasts.count[flow_numbers // incasts.windows.shape[1]]
+    taught = teacher(np.concatenate([decision.window for decision in decisions]), count, preset.queue_per_root).astype(np.float32)
+    earned = preset.reward(_joined([decision.seen for decision in decisions]), count, preset.queue_per_root)
+    order = np.argsort(flow_numbers, kind="stable")
+    flow_numbers = flow_numbers[order]
+    position = np.arange(len(flow_numbers)) - np.searchsorted(flow_numbers, flow_numbers)
+    follows = np.flatnonzero(flow_numbers[1:] == flow_numbers[:-1])  # rows whose flow decides again
 
     def rows(name: str) -> Any:
-        return np.concatenate([getattr(each, name) for each in made])[order][follows]
+        return np.concatenate([getattr(decision, name) for decision in decisions])[order][follows]
 
     rewards = np.asarray(earned[order][follows + 1], np.float32)
     return Streams(
@@ -151,10 +151,10 @@ def play(
         action=rows("action"),
         taught=taught[order][follows],
         reward=rewards,
-        place=place[follows].astype(np.int32),
+        place=position[follows].astype(np.int32),
     )
 
 
-def _joined(seen: list[Signals]) -> Signals:
+def _joined(signals: list[Signals]) -> Signals:
     names = Signals.__slots__
-    return Signals(*(np.concatenate([getattr(each, name) for each in seen]) for name in names))
+    return Signals(*(np.concatenate([getattr(part, name) for part in signals]) for name in names))

@@ -45,11 +45,11 @@ def run(
     starts = np.random.default_rng(seed).standard_normal((1, flows)) * START_RTTS
     starts -= starts.min()
     none = np.zeros(1)
-    made = Flows(Incasts(np.ones((1, flows)), starts, np.full(1, packets), none, none, size_bdp), policy)
-    model, ends, area, longest = made.model, np.full(flows, np.nan), 0.0, 0.0
+    model_flows = Flows(Incasts(np.ones((1, flows)), starts, np.full(1, packets), none, none, size_bdp), policy)
+    model, ends, area, longest = model_flows.model, np.full(flows, np.nan), 0.0, 0.0
     for _ in range(MOST_STEPS):
         before = model.now[0]
-        decided = made.step()
+        decided = model_flows.step()
         if watch and decided:
             watch(decided)
         area, longest = area + float(model.queue[0] * (model.now[0] - before)), max(longest, float(model.queue[0]))

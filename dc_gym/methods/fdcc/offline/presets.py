@@ -33,20 +33,20 @@ Reward = Callable[[Signals, Floats, float], Floats]
 """Returns rewards for flows' measurements, the number of flows that would share their line equally, and `queue_per_root`."""
 
 
-def thesis_reward(seen: Signals, count: Floats, queue_per_root: float = 0.0) -> Floats:
+def thesis_reward(state: Signals, count: Floats, queue_per_root: float = 0.0) -> Floats:
     """Returns algorithm 1's reward, which wants no queue. THROUGHPUT is the flow's own, since it is compared with 1 / N."""
-    congested = seen.switch_rate + seen.queue - 1.0 > CONGESTED
-    return np.asarray(np.where(congested, -seen.rtt, seen.goodput + 1.0 / seen.rtt - (seen.goodput - 1.0 / count) ** 2))
+    congested = state.switch_rate + state.queue - 1.0 > CONGESTED
+    return np.asarray(np.where(congested, -state.rtt, state.goodput + 1.0 / state.rtt - (state.goodput - 1.0 / count) ** 2))
 
 
-def our_reward(seen: Signals, count: Floats, queue_per_root: float = QUEUE_PER_ROOT) -> Floats:
+def our_reward(state: Signals, count: Floats, queue_per_root: float = QUEUE_PER_ROOT) -> Floats:
     """Returns our reward: minus the deviations of share and round trip from where they should be, in octaves.
 
     A flow's share should be 1 / N of the line. In algorithm 1 the term for it vanishes as N grows; here it does not. The round
     trip should be 1 + queue_per_root sqrt(N), so that a flow finds equal shares where it finds equal queues.
     """
-    share = np.log2(np.maximum(seen.goodput * count, LEAST_SHARE))
-    round_trip = np.log2(seen.rtt / (1.0 + queue_per_root * np.sqrt(count)))
+    share = np.log2(np.maximum(state.goodput * count, LEAST_SHARE))
+    round_trip = np.log2(state.rtt / (1.0 + queue_per_root * np.sqrt(count)))
     return np.asarray(-_huber(share) - _huber(round_trip))
 
 
@@ -56,8 +56,8 @@ def teacher(windows: Floats, count: Floats, queue_per_root: float = QUEUE_PER_RO
     It brings each window towards (1 + queue_per_root sqrt(N)) / N: equal shares, and the queue of our reward. A flow in a network
     cannot observe N.
     """
-    wanted = np.minimum((1.0 + queue_per_root * np.sqrt(count)) / count, 1.0)
-    change = np.clip((wanted / windows) ** TEACHER_GAIN, 1.0 / (1.0 + SPAN), 1.0 + SPAN)
+    target = np.minimum((1.0 + queue_per_root * np.sqrt(count)) / count, 1.0)
+    change = np.clip((target / windows) ** TEACHER_GAIN, 1.0 / (1.0 + SPAN), 1.0 + SPAN)
     return np.asarray(np.where(change >= 1.0, change - 1.0, 1.0 - 1.0 / change) / SPAN)
 
 

@@ -34,9 +34,9 @@ class Follower:
 
     def __call__(self, decided: Decisions) -> None:
         """Takes the decisions of a step in."""
-        seen = np.rint(decided.observed.astype(np.float64) * Q16) / Q16
-        output, self._memory[decided.who] = self._policy.step(seen, self._memory[decided.who])
-        self._inputs.append(seen)
+        inputs = np.rint(decided.observed.astype(np.float64) * Q16) / Q16
+        output, self._memory[decided.who] = self._policy.step(inputs, self._memory[decided.who])
+        self._inputs.append(inputs)
         self._outputs.append(output)
         self._done.append(decided.action.astype(np.float64))
 
@@ -64,15 +64,15 @@ def episodes(
     Returns the inputs [rows, 8] of flows that the driver moves, and the teacher's outputs [rows] for them. `random` returns the
     generator of an episode.
     """
-    found = [_episode(driver, teacher, random(number)) for number in range(count)]
-    return np.concatenate([each.inputs for each in found]), np.concatenate([each.outputs for each in found])
+    episodes = [_episode(driver, teacher, random(number)) for number in range(count)]
+    return np.concatenate([episode.inputs for episode in episodes]), np.concatenate([episode.outputs for episode in episodes])
 
 
 def _episode(driver: FlowPolicy, teacher: FlowPolicy, random: np.random.Generator) -> Follower:
     flows = int(random.choice(STAGES))
     networks = incasts.drawn(random, FLOWS // flows, flows, preset("ours"))
-    made, follower = Flows(networks, driver), Follower(teacher, networks.windows.size)
+    model_flows, follower = Flows(networks, driver), Follower(teacher, networks.windows.size)
     for _ in range(STEPS):
-        if decided := made.step():
+        if decided := model_flows.step():
             follower(decided)
     return follower

@@ -27,8 +27,8 @@ class StreamReplay:
         widths = {"observed": (len(OBSERVATIONS),), "central": (CENTRAL,), "memory": (MEMORY,)}
         self._held = Streams(
             *(
-                np.zeros((capacity, *widths.get(each.name, ())), np.int32 if each.name == "place" else np.float32)
-                for each in fields(Streams)
+                np.zeros((capacity, *widths.get(column.name, ())), np.int32 if column.name == "place" else np.float32)
+                for column in fields(Streams)
             )
         )
         self.capacity, self.added = capacity, 0
@@ -38,26 +38,26 @@ class StreamReplay:
 
     def add(self, new: Streams) -> None:
         """Adds decisions, in order."""
-        kept = min(len(new), self.capacity)
-        places = (self.added + np.arange(len(new) - kept, len(new))) % self.capacity
-        for each in fields(Streams):
-            getattr(self._held, each.name)[places] = getattr(new, each.name)[len(new) - kept :]
+        count = min(len(new), self.capacity)
+        places = (self.added + np.arange(len(new) - count, len(new))) % self.capacity
+        for column in fields(Streams):
+            getattr(self._held, column.name)[places] = getattr(new, column.name)[len(new) - count :]
         self.added += len(new)
 
     def draw(self, random: np.random.Generator, count: int, length: int) -> Rows:
         """Returns `count` sequences of `length` decisions of one flow each, as rows counted from the oldest one, [length,
         count]."""
-        found = np.zeros(0, np.intp)
+        starts = np.zeros(0, np.intp)
         span = len(self) - length + 1
         for _ in range(DRAWS):
-            if len(found) >= count or span < 1:
+            if len(starts) >= count or span < 1:
                 break
             first = random.integers(span, size=2 * count)
             whole = self._at("place", first + length - 1) - self._at("place", first) == length - 1
-            found = np.concatenate([found, first[whole]])
-        if len(found) < count:
+            starts = np.concatenate([starts, first[whole]])
+        if len(starts) < count:
             raise AgentError(f"no flow decides {length} times in an episode; give more --steps")
-        return np.asarray(found[:count] + np.arange(length)[:, None])
+        return np.asarray(starts[:count] + np.arange(length)[:, None])
 
     def _at(self, name: str, rows: Rows) -> Any:
         oldest = self.added - len(self)
@@ -65,7 +65,7 @@ class StreamReplay:
 
     def rows(self, rows: Rows) -> Streams:
         """Returns the decisions of these rows, in arrays of their shape."""
-        return Streams(*(self._at(each.name, rows) for each in fields(Streams)))
+        return Streams(*(self._at(column.name, rows) for column in fields(Streams)))
 
     def histories(self, rows: Rows, history: int) -> npt.NDArray[np.float32]:
         """Returns the last `history` observations at these decisions, the newest first; zeros before a flow's first one.
@@ -75,21 +75,21 @@ class StreamReplay:
         before = np.arange(history)
         past = np.maximum(rows[..., None] - before, 0)
         there = (self._at("place", rows)[..., None] >= before) & (rows[..., None] >= before)
-        found = np.where(there[..., None], self._at("observed", past), np.float32(0.0))
-        return np.asarray(found.reshape(*rows.shape, -1))
+        observations = np.where(there[..., None], self._at("observed", past), np.float32(0.0))
+        return np.asarray(observations.reshape(*rows.shape, -1))
 
     def arrays(self, prefix: str) -> dict[str, Any]:
         """Returns everything in it as arrays by name."""
         held = np.arange(len(self))
-        return {f"{prefix}{each.name}": self._at(each.name, held) for each in fields(Streams)}
+        return {f"{prefix}{column.name}": self._at(column.name, held) for column in fields(Streams)}
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Any], prefix: str, capacity: int) -> Self:
         """Returns a replay that goes on from `arrays`. Raises KeyError or AgentError if they do not belong to a replay."""
-        made, found = cls(capacity), Streams(*(np.asarray(arrays[f"{prefix}{each.name}"]) for each in fields(Streams)))
-        for each in fields(Streams):
-            given, wanted = getattr(found, each.name), getattr(made._held, each.name)
-            if given.shape != (len(found), *wanted.shape[1:]) or given.dtype != wanted.dtype:
-                raise AgentError(f"its replay's {each.name} has the shape {given.shape} of {given.dtype}")
-        made.add(found)
-        return made
+        replay, streams = cls(capacity), Streams(*(np.asarray(arrays[f"{prefix}{column.name}"]) for column in fields(Streams)))
+        for column in fields(Streams):
+            array, held_array = getattr(streams, column.name), getattr(replay._held, column.name)
+            if array.shape != (len(streams), *held_array.shape[1:]) or array.dtype != held_array.dtype:
+                raise AgentError(f"its replay's {column.name} has the shape {array.shape} of {array.dtype}")
+        replay.add(streams)
+        return replay

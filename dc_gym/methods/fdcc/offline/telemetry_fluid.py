@@ -45,7 +45,7 @@ class Incasts:
 
     def __post_init__(self) -> None:
         networks = self.windows.shape[:1]
-        shapes = [each.shape for each in (self.packets, self.background, self.queue)]
+        shapes = [values.shape for values in (self.packets, self.background, self.queue)]
         if self.windows.ndim != 2 or self.starts.shape != self.windows.shape or shapes != [networks] * 3:
             raise UsageError(f"incasts of the shapes {self.windows.shape}, {self.starts.shape} and {shapes} do not fit together")
         if not (self.windows > 0).all() or not (self.starts >= 0).all() or not (self.queue >= 0).all() or self.size <= 0:
@@ -133,13 +133,13 @@ class TelemetryFluid:
         Those that arrived first left first. A step longer than a base round trip begins with a queue that lasts beyond it.
         """
         lines, flows, rows = self._lines.rows, self._flows.rows, self._rows
-        place, part = self._place(self._acking, 0, now - 1.0)
-        seen = _between(lines[place, rows], lines[place + 1, rows], part[:, None])
-        self.seen_queue, self.seen_left = seen[:, 1], seen[:, 2] + np.maximum(now - 1.0 - self.now, 0.0)
-        place, part = self._place(self._arriving, 3, self.seen_left)
-        entered = _between(lines[place, rows, 0], lines[place + 1, rows, 0], part)
+        index, part = self._place(self._acking, 0, now - 1.0)
+        sample = _between(lines[index, rows], lines[index + 1, rows], part[:, None])
+        self.seen_queue, self.seen_left = sample[:, 1], sample[:, 2] + np.maximum(now - 1.0 - self.now, 0.0)
+        index, part = self._place(self._arriving, 3, self.seen_left)
+        entered = _between(lines[index, rows, 0], lines[index + 1, rows, 0], part)
         self.rtt = np.maximum(now - entered, 1.0)
-        self.acked = _between(flows[place, rows], flows[place + 1, rows], part[:, None])
+        self.acked = _between(flows[index, rows], flows[index + 1, rows], part[:, None])
 
     def _send(self, span: Floats) -> None:
         room = np.maximum(self.enforced() - (self._sent - self.acked), 0.0)
@@ -160,43 +160,43 @@ class TelemetryFluid:
         part = np.where(high > low, (value - low) / np.where(high > low, high - low, 1.0), 1.0)
         return pointers, np.clip(part, 0.0, 1.0)
 
-    def measure(self, who: Places) -> Signals:
+    def measure(self, flows: Places) -> Signals:
         """Returns the measurements of flows since their last decision."""
-        net = who // self.windows.shape[1]
-        at, rtt, queue, left, acked = self._last.reshape(5, -1)[:, who]
+        net = flows // self.windows.shape[1]
+        at, rtt, queue, left, acked = self._last.reshape(5, -1)[:, flows]
         took = np.maximum(self.now[net] - at, 1e-6)
         return Signals(
             rtt=self.rtt[net],
             queue=self.seen_queue[net],
             switch_rate=np.clip((self.seen_left[net] - left) / took, 0.0, 1.0),
-            goodput=(self.acked.reshape(-1)[who] - acked) / took,
+            goodput=(self.acked.reshape(-1)[flows] - acked) / took,
             rtt_change=(self.rtt[net] - rtt) / took,
             queue_change=(self.seen_queue[net] - queue) / took,
-            ins_rate=self.windows.reshape(-1)[who],
+            ins_rate=self.windows.reshape(-1)[flows],
         )
 
-    def decide(self, who: Places, factors: Floats) -> None:
+    def decide(self, flows: Places, factors: Floats) -> None:
         """Multiplies the windows of these flows, and begins to measure anew."""
-        windows, net = self.windows.reshape(-1), who // self.windows.shape[1]
-        most = self.bounds[1].reshape(-1)[who]
-        windows[who] = np.clip(windows[who] * factors, self.bounds[0], most)
-        packets = self.enforced().reshape(-1)[who] * self.incasts.packets[net]
-        gap = np.maximum(self.rtt[net] / packets, 1.0 / (windows[who] * self.incasts.packets[net]))
-        self._mark(who, np.ceil(self.rtt[net] / 2.0 / gap) * gap)
+        windows, net = self.windows.reshape(-1), flows // self.windows.shape[1]
+        most = self.bounds[1].reshape(-1)[flows]
+        windows[flows] = np.clip(windows[flows] * factors, self.bounds[0], most)
+        packets = self.enforced().reshape(-1)[flows] * self.incasts.packets[net]
+        gap = np.maximum(self.rtt[net] / packets, 1.0 / (windows[flows] * self.incasts.packets[net]))
+        self._mark(flows, np.ceil(self.rtt[net] / 2.0 / gap) * gap)
 
-    def _mark(self, who: Places, until_next: Floats) -> None:
-        net = who // self.windows.shape[1]
+    def _mark(self, flows: Places, until_next: Floats) -> None:
+        net = flows // self.windows.shape[1]
         last = self._last.reshape(5, -1)
-        last[:, who] = np.stack(
+        last[:, flows] = np.stack(
             [
                 self.now[net],
                 self.rtt[net],
                 self.seen_queue[net],
                 self.seen_left[net],
-                self.acked.reshape(-1)[who],
+                self.acked.reshape(-1)[flows],
             ]
         )
-        self._due.reshape(-1)[who] = self.now[net] + until_next * (1.0 - 1e-6)
+        self._due.reshape(-1)[flows] = self.now[net] + until_next * (1.0 - 1e-6)
 
 
 class _History:
@@ -218,12 +218,12 @@ class _History:
 
     def drop(self, oldest: int) -> None:
         """Drops the oldest rows, and doubles the memory if that leaves it more than half full."""
-        kept = self.rows[oldest : self._count]
-        self._count = len(kept)
+        remaining = self.rows[oldest : self._count]
+        self._count = len(remaining)
         if 2 * self._count > len(self.rows):
-            self.rows = np.concatenate([kept, np.zeros((2 * len(self.rows) - len(kept), *kept.shape[1:]))])
+            self.rows = np.concatenate([remaining, np.zeros((2 * len(self.rows) - len(remaining), *remaining.shape[1:]))])
         else:
-            self.rows[: self._count] = kept.copy()
+            self.rows[: self._count] = remaining.copy()
 
 
 def _between(low: Floats, high: Floats, part: Floats) -> Floats:

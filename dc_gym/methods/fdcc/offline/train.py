@@ -43,11 +43,11 @@ def main(args: argparse.Namespace) -> int:
     settings = settings_of(args)
     with choose(args.quiet) as progress, open_folder(args.out, args.resume):
         try:
-            made = train(settings, args.out, progress, resume=args.resume)
+            trained_policy = train(settings, args.out, progress, resume=args.resume)
         except KeyboardInterrupt:
             progress.announce(resuming.interrupted(*_last(args, settings)))
             raise
-    say(f"{args.out / POLICY}: sha256 {made.sha256()}")
+    say(f"{args.out / POLICY}: sha256 {trained_policy.sha256()}")
     return 0
 
 
@@ -58,10 +58,10 @@ def settings_of(args: argparse.Namespace) -> FdccTrainingSettings:
 
 def _last(args: argparse.Namespace, settings: FdccTrainingSettings) -> tuple[str | None, Path, str]:
     """Returns the contents of the checkpoint, its path, and the command to resume or, without one, to start again."""
-    place: Path = args.out / CHECKPOINT
-    if not place.is_file():
-        return None, place, resuming.command(args, resume=False)
-    return f"episode {checkpoint.FORMAT.length(args.out)} of {settings.total}", place, resuming.command(args)
+    path: Path = args.out / CHECKPOINT
+    if not path.is_file():
+        return None, path, resuming.command(args, resume=False)
+    return f"episode {checkpoint.FORMAT.length(args.out)} of {settings.total}", path, resuming.command(args)
 
 
 def depends_on(settings: FdccTrainingSettings) -> dict[str, Any]:
@@ -86,23 +86,23 @@ def train(settings: FdccTrainingSettings, out: Path, progress: Progress, *, resu
         report()
 
     trainer.run(training, on_episode)
-    made = policy(settings, training.learner.network())
-    made.write(out / POLICY)
+    trained_policy = policy(settings, training.learner.network())
+    trained_policy.write(out / POLICY)
     manifest = {
         "reproducible": "yes: the same settings and versions give the same policy on one machine",
-        "policy_sha256": made.sha256(),
+        "policy_sha256": trained_policy.sha256(),
         **depends,
         **report.facts(),
     }
     put(out / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
-    return made
+    return trained_policy
 
 
 def policy(settings: FdccTrainingSettings, network: FdccNet) -> NicPolicy:
     """Returns the policy of a training, with where it is from."""
-    told = {"preset": settings.preset, "reward": preset(settings.preset).summary, "settings": asdict(settings)}
-    made = {"command": "dcgym method fdcc train", "made": "trained in a fluid model with telemetry", "seed": settings.seed}
-    return NicPolicy(network, provenance=made | told)
+    details = {"preset": settings.preset, "reward": preset(settings.preset).summary, "settings": asdict(settings)}
+    origin = {"command": "dcgym method fdcc train", "made": "trained in a fluid model with telemetry", "seed": settings.seed}
+    return NicPolicy(network, provenance=origin | details)
 
 
 def curve_csv(training: Trainer) -> bytes:

@@ -60,17 +60,17 @@ class Trainer:
         settings, number = self.settings, len(self.curve)
         random = np.random.default_rng(draw(settings.seed, "fdcc episode", number))
         most, how = settings.stages[self.stage], preset(settings.preset)
-        known = [each for each in settings.stages if each <= most]
+        known = [stage for stage in settings.stages if stage <= most]
         flows = known[-1] if len(known) == 1 or random.random() < 0.5 else known[random.integers(len(known) - 1)]
         networks = incasts.drawn(random, max(1, settings.flows // flows), flows, how)
-        made = play(networks, self.learner.actor, how, settings.steps, random, settings.explore)
-        self.replay.add(made)
+        streams = play(networks, self.learner.actor, how, settings.steps, random, settings.explore)
+        self.replay.add(streams)
         if how.lone:
             alone = incasts.drawn(random, settings.lone, 1, how)
             self.replay.add(play(alone, self.learner.actor, how, settings.steps, random, settings.explore))
-        found = [self.learner.update(self.replay, random) for _ in range(settings.updates)]
-        error, value = (sum(each) / len(found) for each in zip(*found, strict=True))
-        row = (flows, len(made), float(made.reward.mean()), float(made.action.mean()), error, value)
+        outcomes = [self.learner.update(self.replay, random) for _ in range(settings.updates)]
+        error, value = (sum(numbers) / len(outcomes) for numbers in zip(*outcomes, strict=True))
+        row = (flows, len(streams), float(streams.reward.mean()), float(streams.action.mean()), error, value)
         self.curve = np.append(self.curve, np.array([row], CURVE))
         if len(self.curve) % settings.episodes == 0:
             self._test()
@@ -78,8 +78,8 @@ class Trainer:
     def _test(self) -> None:
         """Tests the policy after a stage."""
         actor = Actor(self.learner.actor)
-        found = [(len(self.curve), flows, *astuple(run_incast(actor, flows))) for flows in self.settings.tested]
-        self.tests = np.append(self.tests, np.array(found, TESTS))
+        rows = [(len(self.curve), flows, *astuple(run_incast(actor, flows))) for flows in self.settings.tested]
+        self.tests = np.append(self.tests, np.array(rows, TESTS))
 
     def arrays(self) -> dict[str, Any]:
         """Returns everything that it goes on from, as arrays by name."""

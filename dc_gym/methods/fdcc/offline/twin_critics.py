@@ -31,24 +31,24 @@ def random_critics(inputs: int, random: np.random.Generator) -> tuple[Floats32, 
 
 def values(weights: Weights, columns: Floats32) -> list[Floats32]:
     """Returns the inputs [inputs, rows], then the outputs [2, units, rows] of each layer."""
-    found = [columns]
+    outputs = [columns]
     for number in range(3):
-        total = np.matmul(weights[2 * number], found[-1]) + weights[2 * number + 1]
-        found.append(np.maximum(total, np.float32(0.0)) if number < 2 else total)
-    return found
+        total = np.matmul(weights[2 * number], outputs[-1]) + weights[2 * number + 1]
+        outputs.append(np.maximum(total, np.float32(0.0)) if number < 2 else total)
+    return outputs
 
 
-def gradient(weights: Weights, given: Sequence[Floats32], pull: Floats32) -> tuple[list[Floats32], Floats32]:
+def gradient(weights: Weights, outputs: Sequence[Floats32], pull: Floats32) -> tuple[list[Floats32], Floats32]:
     """Returns the gradients of sum(pull * values) by the weights and by the inputs [2, inputs, rows].
 
-    `given` is the result of `values`; `pull` is [2, 1, rows].
+    `outputs` is the result of `values`; `pull` is [2, 1, rows].
     """
-    found: list[Floats32] = []
+    gradients: list[Floats32] = []
     back = pull
     for number in (2, 1, 0):
-        before = given[number]
-        found = [np.matmul(back, np.swapaxes(before, -1, -2)), back.sum(axis=2, keepdims=True), *found]
+        before = outputs[number]
+        gradients = [np.matmul(back, np.swapaxes(before, -1, -2)), back.sum(axis=2, keepdims=True), *gradients]
         back = np.matmul(np.swapaxes(weights[2 * number], 1, 2), back)
         if number:
             back = np.where(before > 0, back, np.float32(0.0))
-    return found, back
+    return gradients, back

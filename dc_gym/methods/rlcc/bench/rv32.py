@@ -87,10 +87,10 @@ def load(path: Path) -> tuple[Machine, dict[str, int]]:
     for section in sections:
         if section.kind == SHT_RELA and section.info in places:
             for at, info, addend in struct.iter_unpack("<IIi", _content(section, data)):
-                called, place = symbols[info >> 8]
-                if place is None:
+                called, address = symbols[info >> 8]
+                if address is None:
                     raise UsageError(f"{path}: {called} is called and not defined; define it beside the algorithm")
-                _relocate(machine, info & 255, places[section.info] + at, place + addend)
+                _relocate(machine, info & 255, places[section.info] + at, address + addend)
     return machine, {name: value for name, value in symbols if name and value is not None}
 
 

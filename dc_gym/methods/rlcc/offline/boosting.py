@@ -47,9 +47,9 @@ def fit(rows: WeightedRows, actions: Floats, count: int, seed: int, folder: Path
     model.fit(parts[0], eval_set=parts[1])
     path = folder / "model.json"
     model.save_model(str(path), format="json")
-    made = of_json(json.loads(path.read_text()))
-    _hold(made, rows.inputs[:2000], model)
-    return made
+    trees = of_json(json.loads(path.read_text()))
+    _hold(trees, rows.inputs[:2000], model)
+    return trees
 
 
 def of_json(model: dict[str, Any]) -> Trees:
@@ -66,11 +66,11 @@ def of_json(model: dict[str, Any]) -> Trees:
     return Trees(np.array(inputs, np.int64), np.array(borders, np.float64), np.array(leaves), float(bias))
 
 
-def _hold(made: Trees, inputs: Floats, model: Any) -> None:
+def _hold(trees: Trees, inputs: Floats, model: Any) -> None:
     """Checks the trees against CatBoost's own evaluation, which rounds inputs to 32 bits."""
     narrow = inputs.astype(np.float32).astype(np.float64)
-    said = np.clip(model.predict(narrow, thread_count=1), 1.0 / 1.2, 1.2)
-    if (apart := float(np.abs(made(narrow) - said).max())) > 1e-9:
+    predictions = np.clip(model.predict(narrow, thread_count=1), 1.0 / 1.2, 1.2)
+    if (apart := float(np.abs(trees(narrow) - predictions).max())) > 1e-9:
         raise AgentError(f"CatBoost's model says other actions than its trees, by {apart:.2g}; try catboost 1.2.10")
 
 

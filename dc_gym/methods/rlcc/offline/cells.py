@@ -103,7 +103,7 @@ def situations(file: NicPolicy) -> list[Situation]:
     """Returns the nine situations, in the order of `table`."""
     rows, deployed = np.reshape(cells(file.scaling.unit), (9, 4)), TablePolicy(file.table())
     words = np.rint(fluid.memory_after_older(deployed, rows) * Q16).astype(np.int64)
-    return [situation(row, file.scaling, kept) for row, kept in zip(rows.tolist(), words.tolist(), strict=True)]
+    return [situation(row, file.scaling, memory) for row, memory in zip(rows.tolist(), words.tolist(), strict=True)]
 
 
 def action(state: Sequence[int]) -> float:
@@ -136,17 +136,17 @@ def float_actions(file: NicPolicy, before: Sequence[Sequence[int]], after: Seque
     return fluid.evaluate(file.policy, np.array([inputs_of(row) for row in after]), memory)[0]
 
 
-def distance(file: NicPolicy, steps: Sequence[Step], made: Sequence[RunnerDecision]) -> tuple[int, float]:
+def distance(file: NicPolicy, steps: Sequence[Step], decisions: Sequence[RunnerDecision]) -> tuple[int, float]:
     """Compares the decisions on any trace with the policy in floats, each for the inputs that it had.
 
     Returns the number of decisions and the largest difference.
     """
     before, after = [], []
-    for number, ((event, _), each) in enumerate(zip(steps, made, strict=True)):
+    for number, ((event, _), decision) in enumerate(zip(steps, decisions, strict=True)):
         if event.type == RTT:
             new = not number or event.flags & NEW_FLOW
-            before.append((0,) * len(each.state) if new else made[number - 1].state)
-            after.append(each.state)
+            before.append((0,) * len(decision.state) if new else decisions[number - 1].state)
+            after.append(decision.state)
     return len(after), float(np.abs(float_actions(file, before, after) - np.array([action(row) for row in after])).max())
 
 
@@ -158,12 +158,12 @@ def distances(
     return sum(each[0] for each in found), max(each[1] for each in found), None
 
 
-def table_of_trace(file: NicPolicy, made: Sequence[RunnerDecision]) -> list[TableVICell]:
+def table_of_trace(file: NicPolicy, decisions: Sequence[RunnerDecision]) -> list[TableVICell]:
     """Returns the nine cells from an algorithm's decisions on `trace_of_table`. `exact` is for the inputs that these had."""
-    before, after = [each.state for each in made[0::2]], [each.state for each in made[1::2]]
+    before, after = [decision.state for decision in decisions[0::2]], [decision.state for decision in decisions[1::2]]
     return [
-        TableVICell(cell.before, cell.now, cell.paper, cell.artifact, float(said), action(row))
-        for cell, said, row in zip(table(file), float_actions(file, before, after), after, strict=True)
+        TableVICell(cell.before, cell.now, cell.paper, cell.artifact, float(float_action), action(row))
+        for cell, float_action, row in zip(table(file), float_actions(file, before, after), after, strict=True)
     ]
 
 

@@ -28,14 +28,14 @@ def write(learner: Learner, folder: Path, depends_on: Mapping[str, Any]) -> None
 def read(folder: Path, depends_on: Mapping[str, Any], settings: LearnerSettings, scaling: Scaling) -> Learner:
     """Returns the learner as it was at the checkpoint. Raises UsageError as CheckpointFormat.read does."""
 
-    def made(arrays: dict[str, Any], head: Mapping[str, Any]) -> Learner:
+    def learner_of(arrays: dict[str, Any], head: Mapping[str, Any]) -> Learner:
         held = {name: _numbered(arrays, name) for name in ("weight", "mean", "square")}
         adam = Adam(held["weight"])
         adam.mean, adam.square, adam.left = list(held["mean"]), list(held["square"]), list(head["left"])
         return Learner(settings, scaling, NETWORKS[settings.net](held["weight"]), adam, arrays[CURVE])
 
-    return FORMAT.read(folder, depends_on, made)
+    return FORMAT.read(folder, depends_on, learner_of)
 
 
 def _numbered(arrays: Mapping[str, Any], name: str) -> tuple[Any, ...]:
-    return tuple(arrays[each] for each in sorted(arrays) if each.removeprefix(name).isdigit())
+    return tuple(arrays[key] for key in sorted(arrays) if key.removeprefix(name).isdigit())

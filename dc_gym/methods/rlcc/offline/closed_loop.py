@@ -17,6 +17,6 @@ TOTALS = ("flows", "inflation", "inflation_std", "sum_of_rates", "slowest_over_f
 
 def totals(policy: fluid.Policy, flows: int, scaling: Scaling) -> dict[str, float]:
     """Returns the state at which so many flows settle, and their inflation relative to eq. 2."""
-    found = fluid.settle(policy, Bottleneck(flows, steps_per_rtt=STEPS_PER_RTT), scaling, ROUND_TRIPS)
+    steady_state = fluid.settle(policy, Bottleneck(flows, steps_per_rtt=STEPS_PER_RTT), scaling, ROUND_TRIPS)
     law = float(scaling.inflation(flows))
-    return {name: float(getattr(found, name)) for name in TOTALS} | {"inflation_over_eq_2": found.inflation / law}
+    return {name: float(getattr(steady_state, name)) for name in TOTALS} | {"inflation_over_eq_2": steady_state.inflation / law}

@@ -26,9 +26,9 @@ def _run(args: argparse.Namespace) -> int:
     return code
 
 
-def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
+def _add_force(parser: argparse.ArgumentParser, output: str) -> None:
     """Adds --force. Without it a command only renews files that it has made of the same inputs."""
-    parser.add_argument("--force", action="store_true", help=f"replace {what}")
+    parser.add_argument("--force", action="store_true", help=f"replace {output}")
 
 
 def _add_train(commands: Any) -> argparse.ArgumentParser:
@@ -58,8 +58,8 @@ def _add_train(commands: Any) -> argparse.ArgumentParser:
     add("--learning-rate", type=float, metavar="X", help="of Adam, falling to 0 (default: 0.01, lstm 0.003)")
     whole = "last updates, in which errors beyond two targets count in full (default: 0)"
     add("--unclipped", type=int, metavar="N", help=whole)
-    each = "updates from one new lab, and checkpoint, to the next (default: 100)"
-    add("--updates-per-episode", type=int, metavar="N", help=each)
+    interval = "updates from one new lab, and checkpoint, to the next (default: 100)"
+    add("--updates-per-episode", type=int, metavar="N", help=interval)
     add("--labs", type=int, metavar="N", help="side by side (default: 2); another number is another training")
     add("--randomise", action="store_true", help="each lab's episodes have their own line, round trip, buffer, numbers of flows")
     add("--curriculum", action="store_true", help="two flows first, then four, then all")

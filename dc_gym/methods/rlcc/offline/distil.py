@@ -84,17 +84,17 @@ class Distillation:
 def make(net: NicPolicy, how: Distillation, command: str = COMMAND) -> NicPolicy:
     """Returns the trees of a network. The same network and the same Distillation give the same file."""
     network = network_of(net, how.trees)
-    found = rows_of(net, how)
+    weighted_rows = rows_of(net, how)
     provenance = provenance_of(net, command) | {"seed": how.seed}
     provenance["settings"] = asdict(how) | {"sources": [_named(source) for source in how.sources]}
     if how.fitter == "catboost":
         with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
-            made = boosting.fit(found, network(found.inputs), how.trees, how.seed, folder)
+            forest = boosting.fit(weighted_rows, network(weighted_rows.inputs), how.trees, how.seed, folder)
         provenance["versions"] = {"catboost": boosting.version()}
     else:
-        actions = fit_targets(network, found.inputs)
-        made = Trees.fit(found.inputs, actions, found.weights, borders(net.scaling.unit), how.trees)
-    return NicPolicy(made, net.scaling, provenance)
+        actions = fit_targets(network, weighted_rows.inputs)
+        forest = Trees.fit(weighted_rows.inputs, actions, weighted_rows.weights, borders(net.scaling.unit), how.trees)
+    return NicPolicy(forest, net.scaling, provenance)
 
 
 def provenance_of(net: NicPolicy, command: str) -> dict[str, Any]:
@@ -170,8 +170,8 @@ def main(args: argparse.Namespace) -> int:
     how = Distillation(args.trees, args.fitter, tuple(args.sources or SOURCES), args.rows, args.near_weight, args.seed)
     same = NicPolicy(net.policy, net.scaling, provenance_of(net, COMMAND))
     require_place(args.out, nic_policy.made_alike(same), force=args.force)
-    made = make(net, how)
-    made.write(args.out)
-    say(f"{args.out}: {made.describe()}")
-    fidelity.report(net, made)
+    policy = make(net, how)
+    policy.write(args.out)
+    say(f"{args.out}: {policy.describe()}")
+    fidelity.report(net, policy)
     return 0

@@ -59,8 +59,8 @@ def _persistent(file: NicPolicy) -> TableStatement:
         inputs = np.stack([acted, errors, acted, errors], axis=1)
         acted, _ = fluid.evaluate(deployed, inputs, fluid.settled_memory(deployed, inputs))
     worst = int(acted.argmax())
-    found = f"at most {acted[worst]:.3f}, at {targets[worst]:g}"
-    return TableStatement("none", "1 to 100 targets too much, and for long: it cuts", found, bool(acted[worst] < 1))
+    summary = f"at most {acted[worst]:.3f}, at {targets[worst]:g}"
+    return TableStatement("none", "1 to 100 targets too much, and for long: it cuts", summary, bool(acted[worst] < 1))
 
 
 def check_table(nine: Floats) -> list[TableStatement]:
@@ -92,26 +92,26 @@ def _span(column: Floats) -> str:
 
 def main(args: argparse.Namespace) -> int:
     path = nic_policy.path_of(args.policy)
-    found = read_policy(path)
+    policy = read_policy(path)
     if args.json and args.out:
         raise UsageError("--json prints one object, and --out draws; leave out one of them")
     if (args.lab or args.force) and not args.out:
         raise UsageError(f"{'--lab' if args.lab else '--force'} is of pictures; give their folder by --out")
     if args.json:
-        say(json.dumps(_facts(found), indent=1))
+        say(json.dumps(_facts(policy), indent=1))
         return 0
     if args.out:
         from dc_gym.methods.rlcc.offline.pictures.folder import draw  # imports matplotlib
 
-        draw(path, found, args.out, lab=args.lab, force=args.force)
+        draw(path, policy, args.out, lab=args.lab, force=args.force)
         return 0
-    say(f"{path.name}: {found.describe()}")
-    for name, value in found.provenance.items():
+    say(f"{path.name}: {policy.describe()}")
+    for name, value in policy.provenance.items():
         say(f"  {name}: {_told(value)}")
-    say(f"  sha256: {found.sha256()}\n")
-    _print_cells(found)
-    _print_orders(found)
-    _print_loop(found)
+    say(f"  sha256: {policy.sha256()}\n")
+    _print_cells(policy)
+    _print_orders(policy)
+    _print_loop(policy)
     return 0
 
 
@@ -119,16 +119,16 @@ def _told(value: object) -> str:
     """Returns an entry of a file's provenance as text."""
     if isinstance(value, Mapping):
         return ", ".join(
-            f"{name} ({_told(each)})" if isinstance(each, Mapping) else f"{name} {_told(each)}" for name, each in value.items()
+            f"{name} ({_told(part)})" if isinstance(part, Mapping) else f"{name} {_told(part)}" for name, part in value.items()
         )
     return ", ".join(map(_told, value)) if isinstance(value, list) else str(value)
 
 
 def _facts(file: NicPolicy) -> dict[str, object]:
-    loop = [asdict(each) for each in _loop(file)]
+    loop = [asdict(state) for state in _loop(file)]
     stated = {"kind": file.kind, "scaling": asdict(file.scaling), "provenance": dict(file.provenance), "sha256": file.sha256()}
-    found = {"table_vi": [asdict(cell) for cell in cells.table(file)], "orders": [asdict(each) for each in check_policy(file)]}
-    return stated | found | {"rests_at": fluid.resting_error(file.policy, file.scaling), "fluid": loop}
+    checks = {"table_vi": [asdict(cell) for cell in cells.table(file)], "orders": [asdict(check) for check in check_policy(file)]}
+    return stated | checks | {"rests_at": fluid.resting_error(file.policy, file.scaling), "fluid": loop}
 
 
 def _print_cells(file: NicPolicy) -> None:
@@ -145,7 +145,7 @@ def _print_cells(file: NicPolicy) -> None:
 
 def _print_orders(file: NicPolicy) -> None:
     table = [("order", "RL-CC's table says", "here", "")]
-    table += [(each.order, each.says, each.found, "holds" if each.holds else "MISSES") for each in check_policy(file)]
+    table += [(check.order, check.says, check.found, "holds" if check.holds else "MISSES") for check in check_policy(file)]
     say(columns(table), end="\n\n")
 
 
@@ -163,16 +163,16 @@ def _print_loop(file: NicPolicy) -> None:
     scaling, rests = file.scaling, fluid.resting_error(file.policy, file.scaling)
     say(f"closed loop on a fluid queue; a steady error of {rests:+.3f} targets keeps the rate")
     table = [("flows", "inflation", "eq. 2", "eq. 2 at its rest", "sum of rates", "slowest/fastest")]
-    for found in _loop(file):
-        law, shifted = (f"{float(scaling.inflation(found.flows, offset)):.3f}" for offset in (0.0, rests))
+    for state in _loop(file):
+        law, shifted = (f"{float(scaling.inflation(state.flows, offset)):.3f}" for offset in (0.0, rests))
         table.append(
             (
-                str(found.flows),
-                f"{found.inflation:.3f}",
+                str(state.flows),
+                f"{state.inflation:.3f}",
                 law,
                 shifted,
-                f"{found.sum_of_rates:.4f}",
-                f"{found.slowest_over_fastest:.3f}",
+                f"{state.sum_of_rates:.4f}",
+                f"{state.slowest_over_fastest:.3f}",
             )
         )
     say(columns(table))

@@ -51,7 +51,7 @@ class Demand:
 def demands(file: NicPolicy, algorithm: Algorithm) -> list[Demand]:
     """Compares the policy's needs with RL-CC's NIC and with dc-gym's."""
     state, count, table = 4 * algorithm.state_words, operations(file), len(file.table())
-    found = [
+    demand_list = [
         Demand("bytes of a flow's context", str(state), f"{MAX_STATE_BYTES} on a ConnectX", state <= MAX_STATE_BYTES),
         Demand("operations a decision", f"{count:,}", f"{MAX_OPERATIONS} in RL-CC", count <= MAX_OPERATIONS),
         Demand("words of a table", f"{table:,}", f"{TABLE_WORDS:,} in the NIC here", table <= TABLE_WORDS),
@@ -59,8 +59,8 @@ def demands(file: NicPolicy, algorithm: Algorithm) -> list[Demand]:
     if file.kind in DECISION_US:
         time_us = DECISION_US[file.kind]
         needs = f"{time_us:g} us on a ConnectX-6Dx"
-        found.append(Demand("time of a decision", needs, f"{MAX_DECISION_US:g} us in RL-CC", time_us <= MAX_DECISION_US))
-    return found
+        demand_list.append(Demand("time of a decision", needs, f"{MAX_DECISION_US:g} us in RL-CC", time_us <= MAX_DECISION_US))
+    return demand_list
 
 
 def operations(file: NicPolicy) -> int:
@@ -89,10 +89,10 @@ def main(args: argparse.Namespace) -> int:
 
 def _require_mine(out: Path, policy: Path) -> None:
     """Raises UsageError unless the folder is new or holds this policy."""
-    kept = out / POLICY
+    policy_copy = out / POLICY
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
-    if not kept.is_file() or kept.read_bytes() != policy.read_bytes():
+    if not policy_copy.is_file() or policy_copy.read_bytes() != policy.read_bytes():
         raise UsageError(f"{out} exists, and is not of this policy; replace it with --force, or give another --out")
 
 
@@ -116,7 +116,7 @@ def report(path: Path, file: NicPolicy, out: Path, cell: Cell) -> None:
     body = 4 * (len(file.table()) - HEAD_WORDS)
     say(f"{algorithm.name} runs it; tables of {body} bytes, {file.policy.packed_bytes()} packed")
     rows = [("a decision and its flow", "needs", "there are", "")]
-    rows += [(each.what, each.needs, each.has, "fits" if each.fits else "DOES NOT FIT") for each in demands(file, algorithm)]
+    rows += [(need.what, need.needs, need.has, "fits" if need.fits else "DOES NOT FIT") for need in demands(file, algorithm)]
     say(columns(rows))
     say(f'\nin any spec:\n  controller.name = "{algorithm.name}"\n  nic.policy = "{out / POLICY}"')
     say(f"ready to run:\n  dcgym run {cell.spec} --out results/{path.stem}")
@@ -137,11 +137,11 @@ def _tried(file: NicPolicy, flows: int, cell: Cell) -> int:
 
 def outcome(file: NicPolicy, flows: int, cell: Cell, result: Result) -> list[str]:
     """Returns the lines that describe a run on the bottleneck."""
-    found, law = bottleneck.inflation(cell, result), float(file.scaling.inflation(flows))
+    inflation, law = bottleneck.inflation(cell, result), float(file.scaling.inflation(flows))
     goodput = float(result.summary["goodput_bps"])
     share = goodput / bottleneck.LINE_BPS / bottleneck.PAYLOAD_SHARE
     return [
-        f"RTT inflation: {found:.3f}; eq. 2: {law:.3f} ({found / law - 1:+.1%})",
+        f"RTT inflation: {inflation:.3f}; eq. 2: {law:.3f} ({inflation / law - 1:+.1%})",
         f"goodput: {quantity(goodput, 'bps')}, {share:.3f} of what frames leave room for; Jain {number(result.summary['jain'])}",
         f"dropped: {result.summary['drops']}",
     ]

@@ -54,7 +54,7 @@ class ClosedLoops:
         return self.lagging[1].inflation / self.lagging[0].inflation - 1.0
 
 
-def differences(net: NicPolicy, made: NicPolicy) -> list[ActionDeviation]:
+def differences(net: NicPolicy, forest: NicPolicy) -> list[ActionDeviation]:
     """Compares actions inside and outside the operating band, for errors that persist, and on the network's own closed loop."""
     drawn = rows.grid(np.random.default_rng(TEST_SEED), TEST_ROWS, net.scaling.unit)
     inside = rows.near_target(drawn, net.scaling.unit)
@@ -62,23 +62,23 @@ def differences(net: NicPolicy, made: NicPolicy) -> list[ActionDeviation]:
     persistent = rows.persistent_errors(np.random.default_rng(TEST_SEED), TEST_ROWS, net.scaling.unit)
     parts = {"in the band, drawn": drawn[inside], "out of it, drawn": drawn[~inside]}
     parts |= {"an error that stays, drawn": persistent, "in the closed loop": looped}
-    return [_apart(where, inputs, net, made) for where, inputs in parts.items()]
+    return [_apart(where, inputs, net, forest) for where, inputs in parts.items()]
 
 
-def _apart(where: str, inputs: Floats, net: NicPolicy, made: NicPolicy) -> ActionDeviation:
-    miss = TablePolicy(made.table())(inputs) - network_of(net)(inputs)
+def _apart(where: str, inputs: Floats, net: NicPolicy, forest: NicPolicy) -> ActionDeviation:
+    miss = TablePolicy(forest.table())(inputs) - network_of(net)(inputs)
     return ActionDeviation(where, len(inputs), float(np.sqrt((miss * miss).mean())), float(np.abs(miss).max()))
 
 
-def closed_loops(net: NicPolicy, made: NicPolicy, flows: Sequence[int] = FLOWS) -> list[ClosedLoops]:
+def closed_loops(net: NicPolicy, forest: NicPolicy, flows: Sequence[int] = FLOWS) -> list[ClosedLoops]:
     """Runs the integer tables of both in the closed loop."""
-    both, scaling, found = [TablePolicy(each.table()) for each in (net, made)], net.scaling, []
+    both, scaling, loops = [TablePolicy(policy.table()) for policy in (net, forest)], net.scaling, []
     for count in flows:
         plain = [fluid.settle(policy, fluid.Bottleneck(count), scaling) for policy in both]
         lagging = [fluid.settle(policy, fluid.Bottleneck(count, STEPS_PER_RTT), scaling, ROUND_TRIPS) for policy in both]
         pairs = (plain[0], plain[1]), (lagging[0], lagging[1])
-        found.append(ClosedLoops(count, float(scaling.inflation(count)), *pairs))
-    return found
+        loops.append(ClosedLoops(count, float(scaling.inflation(count)), *pairs))
+    return loops
 
 
 def flood_duration(file: NicPolicy, flows: int = FLOOD_FLOWS) -> float:
@@ -98,26 +98,26 @@ def flood_duration(file: NicPolicy, flows: int = FLOOD_FLOWS) -> float:
     return float("inf")
 
 
-def report(net: NicPolicy, made: NicPolicy) -> None:
+def report(net: NicPolicy, forest: NicPolicy) -> None:
     """Prints the report."""
-    assert isinstance(made.policy, Trees)
-    count, size = len(made.policy.inputs), made.policy.packed_bytes()
+    assert isinstance(forest.policy, Trees)
+    count, size = len(forest.policy.inputs), forest.policy.packed_bytes()
     say(f"a decision: {count * DEPTH} comparisons, {count} additions of a leaf")
-    say(f"tables: {size} bytes packed, {4 * len(made.table())} as they are kept here\n")
+    say(f"tables: {size} bytes packed, {4 * len(forest.table())} as they are kept here\n")
     lines: list[tuple[str, ...]] = [("actions off the network's", "rows", "rms", "most")]
-    lines += [(each.where, f"{each.rows:,}", f"{each.rms:.4f}", f"{each.most:.4f}") for each in differences(net, made)]
+    lines += [(error.where, f"{error.rows:,}", f"{error.rms:.4f}", f"{error.most:.4f}") for error in differences(net, forest)]
     say(columns(lines))
     say("\nclosed loop in the fluid model: network, trees; then with the lag of a round trip (standard deviation)")
     table: list[tuple[str, ...]] = [
         ("flows", "eq. 2", "network", "trees", "network, lag", "trees, lag", "off", "sum of rates", "slowest/fastest")
     ]
-    for loop in closed_loops(net, made):
+    for loop in closed_loops(net, forest):
         (net_plain, plain), (net_lag, lag) = loop.plain, loop.lagging
         numbers = [f"{loop.law:.3f}", f"{net_plain.inflation:.3f}", f"{plain.inflation:.3f}"]
-        numbers += [f"{each.inflation:.3f} ({each.inflation_std:.3f})" for each in (net_lag, lag)]
+        numbers += [f"{state.inflation:.3f} ({state.inflation_std:.3f})" for state in (net_lag, lag)]
         table.append(
             (str(loop.flows), *numbers, f"{loop.inflation:+.1%}", f"{lag.sum_of_rates:.4f}", f"{lag.slowest_over_fastest:.3f}")
         )
     say(columns(table))
-    first, second = flood_duration(net), flood_duration(made)
+    first, second = flood_duration(net), flood_duration(forest)
     say(f"\na flood of {FLOOD_FLOWS} new flows is over after {first:,.0f} base round trips, with trees after {second:,.0f}")

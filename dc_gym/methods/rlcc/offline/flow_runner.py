@@ -47,9 +47,9 @@ class FlowRunner(SingleAgentEnvRunner):
 
     def make_env(self) -> None:
         flows_config: FlowsConfig = self.config.env_config[FLOWS_CONFIG]
-        seen, acted = flows_config.observation_space(), flows_config.action_space()
-        both = {name: (seen, acted) for name in (INPUT_ENV_SPACES, INPUT_ENV_SINGLE_SPACES, DEFAULT_MODULE_ID)}
-        self.spaces, self._flows_config, self._seen, self._acted = both, flows_config, seen, acted
+        observation_space, acted = flows_config.observation_space(), flows_config.action_space()
+        both = {name: (observation_space, acted) for name in (INPUT_ENV_SPACES, INPUT_ENV_SINGLE_SPACES, DEFAULT_MODULE_ID)}
+        self.spaces, self._flows_config, self._seen, self._acted = both, flows_config, observation_space, acted
         seed, begun = self.config.env_config.get(STREAM, (flows_config.model.seed, 0))
         if self.worker_index or begun:  # other runners and resumed trainings have other flows
             seed = seed_of((seed, begun, self.worker_index))
@@ -60,18 +60,18 @@ class FlowRunner(SingleAgentEnvRunner):
 
     def sample(self, *, num_timesteps: int | None = None, explore: bool | None = None, **_: Any) -> list[SingleAgentEpisode]:
         explore = self.config.explore if explore is None else explore
-        parts, found = [] if self._open is None else [self._open], 0
-        asked = self.config.get_rollout_fragment_length(self.worker_index) * self.config.num_envs_per_env_runner
-        while found < (num_timesteps or asked):
+        parts, count = [] if self._open is None else [self._open], 0
+        fragment_length = self.config.get_rollout_fragment_length(self.worker_index) * self.config.num_envs_per_env_runner
+        while count < (num_timesteps or fragment_length):
             rows = self._step(explore)
             if rows is not None:
                 parts.append(rows)
-                found += len(rows["flow"])
+                count += len(rows["flow"])
         rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[-1]}
         order = np.argsort(rows["flow"], kind="stable")
         rows = {name: values[order] for name, values in rows.items()}
         episodes = self._pieces(rows)
-        self._increase_sampled_metrics(sum(map(len, episodes)), sum(each.is_done for each in episodes))
+        self._increase_sampled_metrics(sum(map(len, episodes)), sum(episode.is_done for episode in episodes))
         self._log(rows["error"])
         return episodes
 
@@ -79,7 +79,7 @@ class FlowRunner(SingleAgentEnvRunner):
         """Logs how the flows of a sample are doing."""
         model, links = self._model, len(self._model.queue)
         flows = np.bincount(model.link, minlength=links)
-        rates, squares = (np.bincount(model.link, each, links) for each in (model.rate, model.rate**2))
+        rates, squares = (np.bincount(model.link, weights, links) for weights in (model.rate, model.rate**2))
         totals = {
             "reward": self._flows_config.rewards(errors).mean(),
             "inflation_over_eq_2": ((1.0 + model.queue) / self._flows_config.scaling.inflation(flows)).mean(),
@@ -92,17 +92,17 @@ class FlowRunner(SingleAgentEnvRunner):
     def _step(self, explore: bool) -> Rows | None:
         """Steps the model. Returns one row for each flow whose probe is back."""
         model = self._model
-        who, _ = model.look()
-        if not len(who):
-            model.act(who, np.ones(0))
+        flows, _ = model.look()
+        if not len(flows):
+            model.act(flows, np.ones(0))
             return None
-        seen, ends = model.inputs[who], model.ends[who].copy()
-        batch = {Columns.OBS: torch.from_numpy(seen.astype(np.float32)), PLACES: torch.from_numpy(who)}
-        told = self._actions(batch, explore)
-        model.act(who, to_factors(told[Columns.ACTIONS][:, 0]))
-        for flow in who[ends]:
+        inputs, ends = model.inputs[flows], model.ends[flows].copy()
+        batch = {Columns.OBS: torch.from_numpy(inputs.astype(np.float32)), PLACES: torch.from_numpy(flows)}
+        outputs = self._actions(batch, explore)
+        model.act(flows, to_factors(outputs[Columns.ACTIONS][:, 0]))
+        for flow in flows[ends]:
             self._begin(int(flow))
-        return {"flow": who, "seen": seen.astype(np.float32), "error": seen[:, 3], "ends": ends, **told}
+        return {"flow": flows, "seen": inputs.astype(np.float32), "error": inputs[:, 3], "ends": ends, **outputs}
 
     def _actions(self, batch: dict[str, Any], explore: bool) -> Rows:
         """Returns a module's actions, in -1..1 as its nets give them, and the other outputs that its learner needs."""
@@ -113,7 +113,7 @@ class FlowRunner(SingleAgentEnvRunner):
                 chosen = kind.from_logits(out[Columns.ACTION_DIST_INPUTS])
                 drawn = (chosen if explore else chosen.to_deterministic()).sample()
                 out |= {Columns.ACTIONS: drawn} | ({Columns.ACTION_LOGP: chosen.logp(drawn)} if explore else {})
-        return {name: each.numpy() for name, each in out.items() if isinstance(each, torch.Tensor)}
+        return {name: tensor.numpy() for name, tensor in out.items() if isinstance(tensor, torch.Tensor)}
 
     def _begin(self, flow: int) -> None:
         """Notifies the module that a new flow takes the place of an ended one."""
@@ -127,19 +127,19 @@ class FlowRunner(SingleAgentEnvRunner):
         cut = np.flatnonzero(np.append((flow[1:] != flow[:-1]) | ends[:-1], True))
         rewards = self._flows_config.rewards(rows["error"]).astype(np.float32)
         self._open = {name: values[cut[~ends[cut]]] for name, values in rows.items()}
-        found, first = [], 0
+        pieces, first = [], 0
         for last in map(int, cut):
             piece, first = slice(first, last), last + 1
             life = self._lives[flow[last]]
             if piece.stop > piece.start:
-                found.append(self._piece(rows, rewards, piece, life))
+                pieces.append(self._piece(rows, rewards, piece, life))
                 life.begun += piece.stop - piece.start
             if ends[last]:
                 self._lives[flow[last]] = FlowEpisode(life.number + 1)
-        return found
+        return pieces
 
     def _piece(self, rows: Rows, rewards: Any, steps: slice, life: FlowEpisode) -> SingleAgentEpisode:
-        own = (Columns.ACTION_DIST_INPUTS, Columns.ACTION_LOGP)
+        output_names = (Columns.ACTION_DIST_INPUTS, Columns.ACTION_LOGP)
         return SingleAgentEpisode(
             id_=f"{self.worker_index}-{rows['flow'][steps.start]}-{life.number}",
             observations=list(rows["seen"][steps.start : steps.stop + 1]),
@@ -148,7 +148,7 @@ class FlowRunner(SingleAgentEnvRunner):
             action_space=self._acted,
             rewards=list(rewards[steps.start + 1 : steps.stop + 1]),
             truncated=bool(rows["ends"][steps.stop]),
-            extra_model_outputs={name: list(rows[name][steps]) for name in own if name in rows},
+            extra_model_outputs={name: list(rows[name][steps]) for name in output_names if name in rows},
             t_started=life.begun,
             len_lookback_buffer=0,
         ).to_numpy()

@@ -40,12 +40,12 @@ def check(algorithm: str, overrides: Sequence[str]) -> None:
         raise UsageError(f"--set {overrides[0]}: is for specs, and --agents flows has none")
 
 
-def register(flows_config: FlowsConfig, told: TrainingSettings) -> Task:
+def register(flows_config: FlowsConfig, run: TrainingSettings) -> Task:
     """Registers the environment of a flows_config, as dc_gym.learn.rllib.environment.register does for a spec."""
-    if told.levels or told.agents != CENTRAL:
-        raise UsageError(f"run: levels = {told.levels}, agents = {told.agents!r}: flows act in numbers, one each; leave both out")
-    alike = tuple((flows, told.labs) for flows in flows_config.flows)
-    flows_config = replace(flows_config, model=replace(flows_config.model, bottlenecks=alike, seed=told.seed))
+    if run.levels or run.agents != CENTRAL:
+        raise UsageError(f"run: levels = {run.levels}, agents = {run.agents!r}: flows act in numbers, one each; leave both out")
+    alike = tuple((flows, run.labs) for flows in flows_config.flows)
+    flows_config = replace(flows_config, model=replace(flows_config.model, bottlenecks=alike, seed=run.seed))
     name = "dcgym-flows"
     register_environment(name, lambda config: FlowsMultiAgentEnv({FLOWS_CONFIG: flows_config}))
     return Task(

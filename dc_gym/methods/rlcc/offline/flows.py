@@ -44,14 +44,14 @@ class FlowsConfig:
 
     def __post_init__(self) -> None:
         if not self.flows or min(*self.flows, self.round_trips) < 1 or self.spare_agents < 0 or not self.max_error > 0:
-            what = f"{self.flows} flows, {self.spare_agents} spare agents, {self.round_trips} round trips"
-            what += f", max_error {self.max_error:g}"
-            raise AgentError(f"{what}: give numbers of flows and round trips from 1, spare agents from 0, max_error above 0")
+            values = f"{self.flows} flows, {self.spare_agents} spare agents, {self.round_trips} round trips"
+            values += f", max_error {self.max_error:g}"
+            raise AgentError(f"{values}: give numbers of flows and round trips from 1, spare agents from 0, max_error above 0")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> FlowsConfig:
         """Returns the config with these fields. Raises AgentError for one that it does not have."""
-        names = [each.name for each in fields(cls)]
+        names = [member.name for member in fields(cls)]
         for name in values:
             if name not in names:
                 raise AgentError(f"FlowsConfig: {name} is unknown; {hint(name, names)}")
@@ -69,7 +69,7 @@ class FlowsConfig:
     def observation_space(self) -> spaces.Box:
         """Returns the space of a policy's four inputs, scaled as in the NIC."""
         ends = ((1.0 / MAX_ACTION, MAX_ACTION), (-self.scaling.unit, self.scaling.limit)) * 2
-        low, high = (np.array([each[end] for each in ends], np.float32) for end in (0, 1))
+        low, high = (np.array([bounds[end] for bounds in ends], np.float32) for end in (0, 1))
         return spaces.Box(low, high, dtype=np.float32)
 
     def action_space(self) -> spaces.Box:
@@ -145,28 +145,28 @@ class Flows:
         """
         assert self._model is not None
         low, high = self._bounds
-        seen: Vector = np.clip(self._model.inputs[self.live.index(name)].astype(np.float32), low, high)
-        return seen
+        observation: Vector = np.clip(self._model.inputs[self.live.index(name)].astype(np.float32), low, high)
+        return observation
 
     def _look(self, model: Bottlenecks) -> Turn:
         """Advances time until an agent decides or the episode is over, and returns that turn."""
-        seen: dict[str, Vector] = {}
+        observations: dict[str, Vector] = {}
         rewards: dict[str, float] = {}
         ended: list[str] = []
         while True:
             self._looked, _ = model.look()
             for flow in self._looked:
                 name = self.live[flow]
-                seen[name] = self.observation(name)
+                observations[name] = self.observation(name)
                 rewards[name] = self._reward(model, flow) if name in self._acted else 0.0
             leave = self._looked[model.ends[self._looked]]
             model.ends[leave[len(self._spare) :]] = False  # no agent is left for a successor, so these flows do not end
             ended += [self.live[flow] for flow in leave[: len(self._spare)]]
             decide = tuple(self.live[flow] for flow in self._looked if not model.ends[flow])
             if self._totals.steps >= self.config.round_trips * self.config.model.steps_per_rtt:
-                return self._over(seen, rewards, ended)
+                return self._over(observations, rewards, ended)
             if decide:
-                return Turn(decide, seen, rewards, tuple(ended))
+                return Turn(decide, observations, rewards, tuple(ended))
             self._go_on(model, {})
 
     def _go_on(self, model: Bottlenecks, factors: Mapping[str, float]) -> None:
@@ -179,14 +179,14 @@ class Flows:
     def _reward(self, model: Bottlenecks, flow: np.intp) -> float:
         return float(self.config.rewards(model.inputs[flow, 3]))
 
-    def _over(self, seen: dict[str, Vector], rewards: dict[str, float], ended: list[str]) -> Turn:
+    def _over(self, observations: dict[str, Vector], rewards: dict[str, float], ended: list[str]) -> Turn:
         """Ends all agents, whether it is their turn or not."""
         rest = [name for name in self.live if name not in ended]
         for name in rest:
-            seen.setdefault(name, self.observation(name))
+            observations.setdefault(name, self.observation(name))
             rewards.setdefault(name, 0.0)
         self._model = None
-        return Turn((), seen, rewards, (*ended, *rest), True, self._totals.to_dict(self.config.scaling))
+        return Turn((), observations, rewards, (*ended, *rest), True, self._totals.to_dict(self.config.scaling))
 
 
 @dataclass(slots=True)

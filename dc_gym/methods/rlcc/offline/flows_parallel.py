@@ -64,8 +64,8 @@ class FlowsParallelEnv(ParallelEnv[str, Vector, Actions]):
     ) -> tuple[dict[str, Vector], dict[str, dict[str, Any]]]:
         turn = self.flows.begin(self._seeds.take(seed))
         self.agents = list(self.flows.live)
-        seen, infos = self._told(turn)
-        return seen, infos
+        observations, infos = self._told(turn)
+        return observations, infos
 
     def step(
         self, actions: Mapping[str, Actions]
@@ -76,19 +76,19 @@ class FlowsParallelEnv(ParallelEnv[str, Vector, Actions]):
             raise AgentError(f"step: {min(odd)} {'has no action' if min(odd) in self.agents else 'is no agent now'}")
         turn = self.flows.step({name: actions[name] for name in self._decides})
         self.agents = list(dict.fromkeys([*turn.ended, *self.flows.live]))
-        seen, infos = self._told(turn)
+        observations, infos = self._told(turn)
         rewards = {name: turn.rewards.get(name, 0.0) for name in self.agents}
         terminated = {name: name in turn.ended and not turn.over for name in self.agents}
         truncated = dict.fromkeys(self.agents, turn.over)
         self.agents = [name for name in self.agents if name not in turn.ended]
-        return seen, rewards, terminated, truncated, infos
+        return observations, rewards, terminated, truncated, infos
 
     def _told(self, turn: Turn) -> tuple[dict[str, Vector], dict[str, dict[str, Any]]]:
         self._decides = turn.decides
-        seen = {
+        observations = {
             name: turn.observations[name] if name in turn.observations else self.flows.observation(name) for name in self.agents
         }
         infos: dict[str, dict[str, Any]] = {name: {DECIDES: name in turn.decides} for name in self.agents}
         if turn.over:
             infos = {name: info | {TOTALS: dict(turn.totals)} for name, info in infos.items()}
-        return seen, infos
+        return observations, infos

@@ -37,12 +37,12 @@ class FlowsMultiAgentEnv(MultiAgentEnv):
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
-        own = config.get(FLOWS_CONFIG) or FlowsConfig.of(config)
-        self.flows = Flows(own)
-        self.possible_agents = list(own.names)
+        flows_config = config.get(FLOWS_CONFIG) or FlowsConfig.of(config)
+        self.flows = Flows(flows_config)
+        self.possible_agents = list(flows_config.names)
         self.agents: list[str] = []
-        self.observation_spaces = dict.fromkeys(self.possible_agents, own.observation_space())
-        self.action_spaces = dict.fromkeys(self.possible_agents, own.action_space())
+        self.observation_spaces = dict.fromkeys(self.possible_agents, flows_config.observation_space())
+        self.action_spaces = dict.fromkeys(self.possible_agents, flows_config.action_space())
         self._seeds = Seeds()
         self._decided: set[str] = set()
 
@@ -59,9 +59,9 @@ class FlowsMultiAgentEnv(MultiAgentEnv):
         turn = self.flows.step(action_dict)
         self._decided |= set(turn.decides)
         ended = [name for name in turn.ended if name in self._decided]
-        shown = [*turn.decides, *ended]
+        reported = [*turn.decides, *ended]
         self.agents = [name for name in dict.fromkeys([*self.agents, *turn.decides]) if name not in ended]
         terminated = dict.fromkeys(() if turn.over else ended, True) | {ALL: False}
         truncated = dict.fromkeys(ended if turn.over else (), True) | {ALL: turn.over}
         infos = {name: {NETWORK: {TOTALS: dict(turn.totals)}} for name in ended} if turn.over else {}
-        return {n: turn.observations[n] for n in shown}, {n: turn.rewards[n] for n in shown}, terminated, truncated, infos
+        return {n: turn.observations[n] for n in reported}, {n: turn.rewards[n] for n in reported}, terminated, truncated, infos

@@ -144,15 +144,15 @@ class Learner:
 
     def update(self, batch: Batch) -> None:
         """Takes one step of Adam, if any decision counts."""
-        asked, counted = self.settings, batch.counted
-        is_clipped = len(self.curve) < asked.updates - asked.unclipped
-        clipped = np.clip(batch.errors / self.scaling.unit, -1.0, asked.max_error if is_clipped else np.inf)
+        settings, counted = self.settings, batch.counted
+        is_clipped = len(self.curve) < settings.updates - settings.unclipped
+        clipped = np.clip(batch.errors / self.scaling.unit, -1.0, settings.max_error if is_clipped else np.inf)
         factors, count = np.where(counted, clipped, 0.0), int(counted.sum())
         error = reward = 0.0
         if count:
             slopes = self.net.policy_gradient(batch.inputs, batch.memory, factors * (factors.size / count))
-            falling = 1.0 - len(self.curve) / asked.updates
-            self.net = type(self.net)(self.adam.step(self.net.weights, slopes, asked.learning_rate * falling))
+            falling = 1.0 - len(self.curve) / settings.updates
+            self.net = type(self.net)(self.adam.step(self.net.weights, slopes, settings.learning_rate * falling))
             error = float(np.abs(clipped[counted]).mean())
             reward = float(self.scaling.reward(batch.errors[counted]).mean())
         self.curve = np.append(self.curve, np.array([(count, error, reward)], CURVE))

@@ -44,8 +44,8 @@ def decisions(rows: Rows) -> Rows:
 
     Cuts for overdue probes (rlcc_overdue of rlcc.h) are left out.
     """
-    found: Rows = rows[rows["event"] == RTT]
-    return found
+    rtt_rows: Rows = rows[rows["event"] == RTT]
+    return rtt_rows
 
 
 @dataclass(slots=True)
@@ -81,19 +81,19 @@ class Histories:
         order = np.argsort(both["flow"], kind="stable")
         both, before = both[order], before[order]
         flow = both["flow"]
-        place = np.flatnonzero(flow[: -self.delta_lag] == flow[self.delta_lag :])
-        errors = inputs(both[place + self.delta_lag])[:, 3]
-        rate = both["rate"][place]
+        index = np.flatnonzero(flow[: -self.delta_lag] == flow[self.delta_lag :])
+        errors = inputs(both[index + self.delta_lag])[:, 3]
+        rate = both["rate"][index]
         counted = ~((rate >= LINE_RATE) & (errors < 0) | (rate <= LEAST_RATE) & (errors > 0))
-        self._waiting, self._before = np.delete(both, place), np.delete(before, place, axis=0)
+        self._waiting, self._before = np.delete(both, index), np.delete(before, index, axis=0)
         if before.shape[1]:
-            return _batch(both[place], before[place], errors, counted, flow[place])
-        place = place[counted]
-        return _batch(both[place], before[place], errors[counted], counted[counted], np.arange(len(place)))
+            return _batch(both[index], before[index], errors, counted, flow[index])
+        index = index[counted]
+        return _batch(both[index], before[index], errors[counted], counted[counted], np.arange(len(index)))
 
     def _replayed(self, rows: Rows) -> Integers:
         """Returns [rows, memory]: the policy's memory before each decision, Q16."""
-        flow, seen, memory = rows["flow"].astype(np.int64), _inputs_q16(rows), self._after.shape[1]
+        flow, q16_inputs, memory = rows["flow"].astype(np.int64), _inputs_q16(rows), self._after.shape[1]
         before, actions = np.zeros((len(rows), memory), np.int64), np.zeros(len(rows), np.int64)
         if not memory:
             return before
@@ -101,7 +101,7 @@ class Histories:
         self._after = np.concatenate([self._after, np.zeros((max(0, born), memory), np.int64)])
         for now in one_per_flow(flow):
             before[now] = self._after[flow[now]]
-            actions[now], self._after[flow[now]] = policy.integers(seen[now], before[now])
+            actions[now], self._after[flow[now]] = policy.integers(q16_inputs[now], before[now])
         if (actions - Q16 != rows["state"][:, ACTION].view("<i4")).any():
             raise ProtocolError("a lab's NIC acted otherwise than its table replayed here; this is a bug")
         return before
@@ -112,6 +112,6 @@ def _batch(rows: Rows, before: Integers, errors: Floats, counted: Mask, whose: n
     _, first, lane = np.unique(whose, return_index=True, return_inverse=True)
     time = np.arange(len(rows)) - first[lane]
     shape = (int(time.max(initial=0)) + 1, len(first))
-    made = Batch(np.zeros((*shape, 4)), before[first] / Q16, np.zeros(shape), np.zeros(shape, bool))
-    made.inputs[time, lane], made.errors[time, lane], made.counted[time, lane] = inputs(rows), errors, counted
-    return made
+    batch = Batch(np.zeros((*shape, 4)), before[first] / Q16, np.zeros(shape), np.zeros(shape, bool))
+    batch.inputs[time, lane], batch.errors[time, lane], batch.counted[time, lane] = inputs(rows), errors, counted
+    return batch

@@ -30,9 +30,9 @@ def network(path: Path, scaling: Scaling) -> NicPolicy:
     if kind is None:
         raise AgentError(f"{path}: holds {', '.join(sorted(arrays)) or 'nothing'}; {GUIDE}, and nothing else")
     for name, shape in zip(ARRAYS[kind], SHAPES[kind], strict=True):
-        found = arrays[name]
-        if not np.issubdtype(found.dtype, np.floating) or found.shape != shape:
-            raise AgentError(f"{path}: {name} is {found.dtype} of the shape {found.shape}, not floating point of {shape}")
+        array = arrays[name]
+        if not np.issubdtype(array.dtype, np.floating) or array.shape != shape:
+            raise AgentError(f"{path}: {name} is {array.dtype} of the shape {array.shape}, not floating point of {shape}")
     provenance = {"command": COMMAND, "made": "imported", "source": path.name}
     provenance |= {"source_sha256": sha256_of(path)}
     try:

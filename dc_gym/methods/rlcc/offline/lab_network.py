@@ -88,7 +88,7 @@ class LabNetwork:
     def _flows(self, patterns: Sequence[TrafficPattern], duration_ns: int, seed: int) -> Iterator[str]:
         """Yields the rows of the flow matrix."""
         first = slot = 0
-        for case in (each for each in patterns for _ in range(each.copies)):
+        for case in (pattern for pattern in patterns for _ in range(pattern.copies)):
             for sender, receiver in case.pairs():
                 ends = f"h{first + sender + 1},h{first + receiver + 1},{FIRST_PORT + slot}"
                 for start, stop in self._flow_times(duration_ns, seed, slot):

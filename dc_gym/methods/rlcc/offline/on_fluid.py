@@ -78,18 +78,18 @@ class Bottlenecks:
         """Ring buffers of past inputs and of the memory before them. A decision's place is the flow's age modulo `_kept`."""
         self._begin(np.arange(total))
 
-    def _begin(self, who: npt.NDArray[np.intp]) -> None:
+    def _begin(self, flows: npt.NDArray[np.intp]) -> None:
         """Replaces these flows by new ones."""
-        drawn, line = self._random.random(len(who)), self._random.random(len(who)) < 0.3
-        self.rate[who] = np.where(line, 1.0, MIN_START_RATE ** (1.0 - drawn))
-        self.inputs[who], self.memory[who] = [1.0, 0.0, 1.0, 0.0], 0.0
-        self._acted[who], self._age[who] = 1.0, 0
+        drawn, line = self._random.random(len(flows)), self._random.random(len(flows)) < 0.3
+        self.rate[flows] = np.where(line, 1.0, MIN_START_RATE ** (1.0 - drawn))
+        self.inputs[flows], self.memory[flows] = [1.0, 0.0, 1.0, 0.0], 0.0
+        self._acted[flows], self._age[flows] = 1.0, 0
 
     def step(self, net: TrainableNetwork) -> Batch:
         """Advances by one step. Returns the decisions whose last error is now known."""
-        who, ended = self.look()
-        actions, self.memory[who] = net.step(self.inputs[who], self.memory[who])
-        self.act(who, actions)
+        flows, ended = self.look()
+        actions, self.memory[flows] = net.step(self.inputs[flows], self.memory[flows])
+        self.act(flows, actions)
         return ended
 
     def look(self) -> tuple[npt.NDArray[np.intp], Batch]:
@@ -97,33 +97,33 @@ class Bottlenecks:
 
         Returns these flows, and the decisions that `step` returns.
         """
-        who = np.flatnonzero(self._due <= self._now)
-        errors = self._scaling.error(self._seen[who], self.rate[who])
-        last, place = self.inputs[who], self._age[who] % self._kept
-        self.inputs[who] = np.stack([last[:, 2], last[:, 3], self._acted[who], errors], axis=1)
-        self._past[0][place, who], self._past[1][place, who] = self.inputs[who], self.memory[who]
-        self.ends[who] = self._random.random(len(who)) < self._settings.flow_end_probability
-        return who, self._ended(who)
+        flows = np.flatnonzero(self._due <= self._now)
+        errors = self._scaling.error(self._seen[flows], self.rate[flows])
+        last, slot = self.inputs[flows], self._age[flows] % self._kept
+        self.inputs[flows] = np.stack([last[:, 2], last[:, 3], self._acted[flows], errors], axis=1)
+        self._past[0][slot, flows], self._past[1][slot, flows] = self.inputs[flows], self.memory[flows]
+        self.ends[flows] = self._random.random(len(flows)) < self._settings.flow_end_probability
+        return flows, self._ended(flows)
 
-    def _ended(self, who: npt.NDArray[np.intp]) -> Batch:
+    def _ended(self, flows: npt.NDArray[np.intp]) -> Batch:
         """Returns the decisions whose last error has just been seen."""
         sequence_length, delta_lag = self._settings.sequence_length, self._settings.delta_lag
-        done = self._age[who] - delta_lag + 1
-        who = who[(done > 0) & (done % sequence_length == 0)]
-        ages = self._age[who] - delta_lag - sequence_length + 1 + np.arange(sequence_length)[:, None]
+        count = self._age[flows] - delta_lag + 1
+        flows = flows[(count > 0) & (count % sequence_length == 0)]
+        ages = self._age[flows] - delta_lag - sequence_length + 1 + np.arange(sequence_length)[:, None]
         inputs, memory = self._past
         places, afterwards = ages % self._kept, (ages + delta_lag) % self._kept
-        errors = inputs[afterwards, who, 3]
-        return Batch(inputs[places, who], memory[places[0], who], errors, np.ones_like(errors, bool))
+        errors = inputs[afterwards, flows, 3]
+        return Batch(inputs[places, flows], memory[places[0], flows], errors, np.ones_like(errors, bool))
 
-    def act(self, who: npt.NDArray[np.intp], actions: Floats) -> None:
+    def act(self, flows: npt.NDArray[np.intp], actions: Floats) -> None:
         """Applies the decisions of these flows, then advances time by one step."""
-        self._acted[who] = np.round(actions * 2.0**30) / 2.0**30  # tanh differs between machines
-        self.rate[who] = np.clip(self.rate[who] * self._acted[who], MIN_RATE, 1.0)
-        self._age[who] += 1
-        self._begin(who[self.ends[who]])
-        self._seen[who] = 1.0 + self.queue[self.link[who]] + self._settings.noise * self._random.random(len(who))
-        self._due[who] = self._now + self._settings.steps_per_rtt * self._seen[who]
+        self._acted[flows] = np.round(actions * 2.0**30) / 2.0**30  # tanh differs between machines
+        self.rate[flows] = np.clip(self.rate[flows] * self._acted[flows], MIN_RATE, 1.0)
+        self._age[flows] += 1
+        self._begin(flows[self.ends[flows]])
+        self._seen[flows] = 1.0 + self.queue[self.link[flows]] + self._settings.noise * self._random.random(len(flows))
+        self._due[flows] = self._now + self._settings.steps_per_rtt * self._seen[flows]
         sums = np.bincount(self.link, self.rate, len(self.queue))
         self.queue = np.clip(self.queue + (sums - 1.0) / self._settings.steps_per_rtt, 0.0, self._settings.buffer_bdp)
         self._now += 1
@@ -143,7 +143,7 @@ def train(
 
 def collect(model: Bottlenecks, net: TrainableNetwork, count: int) -> Batch:
     """Collects at least `count` decisions."""
-    found: list[Batch] = []
-    while sum(each.errors.size for each in found) < count:
-        found.append(model.step(net))
-    return Batch.joined(found)
+    batches: list[Batch] = []
+    while sum(batch.errors.size for batch in batches) < count:
+        batches.append(model.step(net))
+    return Batch.joined(batches)

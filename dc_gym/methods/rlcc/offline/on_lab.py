@@ -58,7 +58,7 @@ class LabTrainingSettings(LearnerSettings):
         patterns = preset(self.preset).patterns
         if self.curriculum:
             most = 2 ** (1 + 3 * episode * self.updates_per_episode // self.updates)
-            patterns = tuple(each for each in patterns if each.flows <= most)
+            patterns = tuple(pattern for pattern in patterns if pattern.flows <= most)
         return varied(patterns, seed) if self.randomise else patterns
 
 
@@ -107,21 +107,21 @@ class Labs:
         self._labs = [self._begun(number, episode, table) for number in range(self._settings.labs)]
 
     def _begun(self, number: int, episode: int, table: Words) -> LabEpisode:
-        asked = self._settings
-        seed = draw(asked.seed, "rlcc lab", number, episode) % 2**32
-        network = randomised(asked.network, seed) if asked.randomise else asked.network
+        settings = self._settings
+        seed = draw(settings.seed, "rlcc lab", number, episode) % 2**32
+        network = randomised(settings.network, seed) if settings.randomise else settings.network
         folder = self._folder / f"lab{number}"
         folder.mkdir(exist_ok=True)
         spec = network.spec(
-            f"rlcc-{asked.net}",
-            asked.patterns(episode, seed),
-            asked.round_trips_per_update * asked.updates_per_episode + 1,
+            f"rlcc-{settings.net}",
+            settings.patterns(episode, seed),
+            settings.round_trips_per_update * settings.updates_per_episode + 1,
             seed,
             folder,
         )
-        path = self._stack.enter_context(DataPath(spec, folder, asked.round_trips_per_update * network.base_rtt_ns))
+        path = self._stack.enter_context(DataPath(spec, folder, settings.round_trips_per_update * network.base_rtt_ns))
         path.begin(seed, table)
-        return LabEpisode(number, episode, path, Histories(asked.delta_lag, table))
+        return LabEpisode(number, episode, path, Histories(settings.delta_lag, table))
 
     def advance(self, table: Words | None) -> Iterator[Batch]:
         """Runs all labs to the next barrier and yields the training data of each.
@@ -153,14 +153,14 @@ class Labs:
         while True:
             ready, _, _ = select.select(self._labs, [], [])
             for lab in ready:
-                found, words = self._collect(lab), table()
+                batch, words = self._collect(lab), table()
                 if lab.path.step == lab.path.steps:
                     lab.path.close()
                     lab = self._labs[lab.number] = self._begun(lab.number, lab.episode + 1, words)
                 else:
                     lab.set_table(words)
                 lab.path.post()
-                yield found
+                yield batch
 
     @property
     def pids(self) -> list[int | None]:
@@ -187,9 +187,9 @@ def run(
     with Labs(settings, folder) as labs:
         if asynchronous:
             return _run_asynchronously(learner, settings, labs, on_update)
-        while (done := len(learner.curve)) < settings.updates:
-            labs.begin(done // settings.updates_per_episode, _table(learner))
-            for number in range(min(settings.updates_per_episode, settings.updates - done)):
+        while (updates := len(learner.curve)) < settings.updates:
+            labs.begin(updates // settings.updates_per_episode, _table(learner))
+            for number in range(min(settings.updates_per_episode, settings.updates - updates)):
                 learner.update(Batch.joined(list(labs.advance(_table(learner) if number else None))))
                 on_update(learner, labs)
         return labs.replays
@@ -203,8 +203,8 @@ def _table(learner: Learner) -> Words:
 def _run_asynchronously(
     learner: Learner, settings: LabTrainingSettings, labs: Labs, on_update: Callable[[Learner, Labs], None]
 ) -> int:
-    for found in labs.batches(len(learner.curve) // settings.updates_per_episode, lambda: _table(learner)):
-        learner.update(found)
+    for batch in labs.batches(len(learner.curve) // settings.updates_per_episode, lambda: _table(learner)):
+        learner.update(batch)
         on_update(learner, labs)
         if len(learner.curve) >= settings.updates:
             break

@@ -46,13 +46,13 @@ def import_policy(args: argparse.Namespace) -> int:
     from dc_gym.methods.rlcc.offline import importing
     from dc_gym.nets import nic_policy
 
-    given = {name: getattr(args, name) for name in ("target", "beta", "gain") if getattr(args, name) is not None}
-    made = importing.network(args.file, Scaling(**given))
+    options = {name: getattr(args, name) for name in ("target", "beta", "gain") if getattr(args, name) is not None}
+    policy = importing.network(args.file, Scaling(**options))
     if args.int8:
-        made = importing.in_8_bits(made, f"{importing.COMMAND} --int8")
-    require_place(args.out, nic_policy.made_alike(made), force=args.force)
-    made.write(args.out)
-    say(f"{args.out}: {made.describe()}")
+        policy = importing.in_8_bits(policy, f"{importing.COMMAND} --int8")
+    require_place(args.out, nic_policy.made_alike(policy), force=args.force)
+    policy.write(args.out)
+    say(f"{args.out}: {policy.describe()}")
     return 0
 
 
@@ -67,12 +67,12 @@ def rebuild(args: argparse.Namespace) -> int:
         with machine_errors("make", args.out):
             args.out.mkdir(parents=True, exist_ok=True)
     same = True
-    for name, made in record_policies.policies().items():
-        ships = nic_policy.NicPolicy.read(nic_policy.shipped(name)).sha256() == made.sha256()
+    for name, policy in record_policies.policies().items():
+        ships = nic_policy.NicPolicy.read(nic_policy.shipped(name)).sha256() == policy.sha256()
         same &= ships
-        say(f"{name}: sha256 {made.sha256()}, {'the one that ships' if ships else 'another than ships'}")
+        say(f"{name}: sha256 {policy.sha256()}, {'the one that ships' if ships else 'another than ships'}")
         if args.out:
-            place = args.out / f"{name}.npz"
-            require_place(place, nic_policy.made_alike(made), force=args.force)
-            made.write(place)
+            path = args.out / f"{name}.npz"
+            require_place(path, nic_policy.made_alike(policy), force=args.force)
+            policy.write(path)
     return 0 if same else 1

@@ -52,8 +52,8 @@ def policies(recipe: Recipe | None = None) -> dict[str, NicPolicy]:
     provenance: dict[str, Any] = {"command": COMMAND, "made": "fitted, not trained", "source": SOURCE}
     provenance |= {"seed": recipe.seed, "settings": asdict(recipe)}
     net = NicPolicy(network(recipe, scaling), scaling, provenance)
-    made = {"record-mlp": net, "record-tree": distil.make(net, Distillation(sources=(distil.MODEL,)), COMMAND)}
-    return made | {"rlcc-mlp8": importing.in_8_bits(nic_policy.load("rlcc-mlp"), COMMAND)}
+    fitted_policies = {"record-mlp": net, "record-tree": distil.make(net, Distillation(sources=(distil.MODEL,)), COMMAND)}
+    return fitted_policies | {"rlcc-mlp8": importing.in_8_bits(nic_policy.load("rlcc-mlp"), COMMAND)}
 
 
 def network(recipe: Recipe, scaling: Scaling) -> Mlp:
@@ -70,10 +70,10 @@ def network(recipe: Recipe, scaling: Scaling) -> Mlp:
         inputs = np.concatenate([drawn, exact], axis=1)
         goal = np.concatenate([curve.sums(drawn[1] / unit, drawn[3] / unit), sums])
         weight = np.concatenate([np.ones(recipe.rows), exact_weight]) / (1.0 + goal * goal) ** 2
-        given = mlp.layers(weights, inputs)
-        miss = np.clip(given[2][0], -FLAT, FLAT) - np.clip(goal, -FLAT, FLAT)
-        pull = np.where((np.abs(given[2][0]) < FLAT) | (miss * given[2][0] > 0), weight * miss, 0.0) / recipe.rows
-        slopes = mlp.gradient(weights, inputs, given, pull)
+        outputs = mlp.layers(weights, inputs)
+        miss = np.clip(outputs[2][0], -FLAT, FLAT) - np.clip(goal, -FLAT, FLAT)
+        pull = np.where((np.abs(outputs[2][0]) < FLAT) | (miss * outputs[2][0] > 0), weight * miss, 0.0) / recipe.rows
+        slopes = mlp.gradient(weights, inputs, outputs, pull)
         weights = adam.step(weights, slopes, recipe.learning_rate * (1.0 - step / recipe.steps))
     return Mlp(weights)
 

@@ -71,22 +71,22 @@ def replay(round_trips: RoundTrips, table: Words, target: int = FROM_POLICY, bet
     head = [int(word) for word in table[: nic_policy.HEAD_WORDS].view(np.int32)]
     head[TARGET], head[BETA] = (head[TARGET] if target == FROM_POLICY else target), (head[BETA] if beta == FROM_POLICY else beta)
     policy, rows = TablePolicy(table), len(round_trips.flow)
-    made = Decisions(np.zeros((rows, 4), np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64))
+    decisions = Decisions(np.zeros((rows, 4), np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64))
     state = np.zeros((int(round_trips.flow.max(initial=-1)) + 1, 6), np.int64)  # the words of rlcc_word that matter
     memory = np.zeros((len(state), policy.memory), np.int64)
     for now in one_per_flow(round_trips.flow):
-        who = round_trips.flow[now]
-        rate = state[who, 5]
-        given = np.clip(round_trips.before[now], nics.LEAST_RATE, nics.LINE_RATE) << FINE
-        rate = np.where(rate >> FINE == round_trips.before[now], rate, given)
-        old = state[who]
-        error = _errors(round_trips.rtt_ns[now], round_trips.base_ns[who], rate, head)
+        flows = round_trips.flow[now]
+        rate = state[flows, 5]
+        recorded_rate = np.clip(round_trips.before[now], nics.LEAST_RATE, nics.LINE_RATE) << FINE
+        rate = np.where(rate >> FINE == round_trips.before[now], rate, recorded_rate)
+        old = state[flows]
+        error = _errors(round_trips.rtt_ns[now], round_trips.base_ns[flows], rate, head)
         inputs = np.stack([old[:, 2], old[:, 3], old[:, 4], error], axis=1) + np.array([Q16, 0, Q16, 0])
-        action, memory[who] = policy.integers(inputs, memory[who])
+        action, memory[flows] = policy.integers(inputs, memory[flows])
         rate = np.clip((rate * action + Q16 // 2) >> 16, nics.LEAST_RATE << FINE, nics.LINE_RATE << FINE)
-        state[who] = np.stack([old[:, 2], old[:, 3], old[:, 4], error, action - Q16, rate], axis=1)
-        made.inputs_q16[now], made.actions_q16[now], made.rates[now] = inputs, action, rate >> FINE
-    return made
+        state[flows] = np.stack([old[:, 2], old[:, 3], old[:, 4], error, action - Q16, rate], axis=1)
+        decisions.inputs_q16[now], decisions.actions_q16[now], decisions.rates[now] = inputs, action, rate >> FINE
+    return decisions
 
 
 def one_per_flow(flow: Integers) -> list[Integers]:
@@ -113,10 +113,10 @@ def policy_of(result: Result) -> NicPolicy:
     if not stated:
         raise AgentError(f"{result.path}: {name} runs no policy; give a result of rlcc-mlp or rlcc-tree")
     copy = result.path / NIC_POLICY_COPY
-    found = nic_policy.load(name, copy if copy.is_file() else None)
-    if found.sha256() != stated["sha256"]:
+    policy = nic_policy.load(name, copy if copy.is_file() else None)
+    if policy.sha256() != stated["sha256"]:
         raise AgentError(f"{result.path}: ran another policy ({stated['sha256'][:12]}) than the {name} of today; run it again")
-    return found
+    return policy
 
 
 def round_trips(result: Result) -> tuple[RoundTrips, Integers]:
@@ -140,8 +140,8 @@ def _overdue(rows: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
     A flow's first packet lowers the rate, too, if flows begin below the line. That is no decision.
     """
     left, cut = rows["event"] == NIC_EVENTS.index("tx"), rows["rate_bps"] < rows["rate_before_bps"]
-    found: npt.NDArray[np.bool_] = left & cut & (rows["flags"] & golden.NEW_FLOW == 0)
-    return found
+    overdue: npt.NDArray[np.bool_] = left & cut & (rows["flags"] & golden.NEW_FLOW == 0)
+    return overdue
 
 
 def _part(rate_bps: Integers, line_bps: Integers) -> Integers:
@@ -157,8 +157,8 @@ def decisions(path: Path) -> Decisions:
     result = load_result(path)
     file = policy_of(result)
     values = result.manifest["nic"]["algorithm"]["values"]
-    given, after = round_trips(result)
-    made = replay(given, file.table(), int(values["target"]), int(values["beta"]))
-    if wrong := int((made.rates != after).sum()):
+    trips, after = round_trips(result)
+    replayed = replay(trips, file.table(), int(values["target"]), int(values["beta"]))
+    if wrong := int((replayed.rates != after).sum()):
         raise AgentError(f"{path}: {wrong} of {len(after)} decisions are not those of its policy; run it again")
-    return made
+    return replayed

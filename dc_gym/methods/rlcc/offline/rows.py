@@ -86,28 +86,28 @@ def near_rest(random: np.random.Generator, count: int, unit: float) -> Floats:
 
 def closed_loop_inputs(policy: Policy, scaling: Scaling, seed: int) -> Floats:
     """Returns the inputs [rows, 4] that a policy produces in the closed loop."""
-    seen = []
+    inputs = []
     for flows, noise in LOOPS:
         model = Fluid(Bottleneck(flows, steps_per_rtt=STEPS_PER_RTT, noise=noise, seed=seed), scaling)
         for step in range(STEPS_PER_RTT * ROUND_TRIPS):
-            who = model.step(policy)
-            if len(who) and step >= 2 * STEPS_PER_RTT:
-                seen.append(model.inputs[who[:RECORDED_FLOWS]])
-    return np.concatenate(seen)
+            deciding_flows = model.step(policy)
+            if len(deciding_flows) and step >= 2 * STEPS_PER_RTT:
+                inputs.append(model.inputs[deciding_flows[:RECORDED_FLOWS]])
+    return np.concatenate(inputs)
 
 
 def flood_inputs(policy: Policy, scaling: Scaling) -> Floats:
     """Returns the inputs [rows, 4] that a policy produces while a flood drains: large errors that persist, rare elsewhere."""
-    seen = []
+    inputs = []
     for flows in FLOODS:
         model = Fluid(Bottleneck(flows, steps_per_rtt=STEPS_PER_RTT, buffer_bdp=BUFFER, start_rate=1.0), scaling)
         for step in range(STEPS_PER_RTT * FLOOD_ROUND_TRIPS):
-            who = model.step(policy)
-            if len(who):
-                seen.append(model.inputs[who[:RECORDED_FLOWS]])
+            deciding_flows = model.step(policy)
+            if len(deciding_flows):
+                inputs.append(model.inputs[deciding_flows[:RECORDED_FLOWS]])
             if step > STEPS_PER_RTT * BUFFER and model.queue < 1.0:
                 break
-    return np.concatenate(seen)
+    return np.concatenate(inputs)
 
 
 def persistent_errors(random: np.random.Generator, count: int, unit: float) -> Floats:

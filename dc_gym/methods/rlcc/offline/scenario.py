@@ -71,14 +71,14 @@ def in_fluid(file: NicPolicy) -> FlowTrace:
     planned, policy = np.ceil(np.array(flow_times()) * STEPS_PER_RTT), TablePolicy(file.table())
     model = fluid.Fluid(fluid.Bottleneck(len(planned), STEPS_PER_RTT, buffer_bdp=BUFFER_RTTS), file.scaling)
     model.stop_flows(np.arange(len(planned)))
-    rows, seen = [], 1.0
+    rows, rtt = [], 1.0
     for step in range(END_AT * STEPS_PER_RTT):
         model.start_flows(np.flatnonzero(planned[:, 0] == step))
         model.stop_flows(np.flatnonzero(planned[:, 1] == step))
         queue = model.queue
         if 0 in model.step(policy):
-            rows.append((step / STEPS_PER_RTT, seen, model.inputs[0, 3], model.actions[0], model.rate[0]))
-            seen = 1.0 + queue
+            rows.append((step / STEPS_PER_RTT, rtt, model.inputs[0, 3], model.actions[0], model.rate[0]))
+            rtt = 1.0 + queue
     times, inflation, errors, actions, rates = np.array(rows).T
     return FlowTrace("fluid model", times, inflation, errors / file.scaling.unit, actions, rates)
 
@@ -94,13 +94,13 @@ def in_lab(path: Path, file: NicPolicy, folder: Path) -> FlowTrace:
 
 def of_run(result: Result) -> FlowTrace:
     """Returns the trace of flow 0 in a run on the bottleneck."""
-    told, _ = recorded.round_trips(result)
-    made, file = recorded.decisions(result.path), recorded.policy_of(result)
-    times = told.t_ns / BASE_NS
-    mine = told.flow == 0
-    errors = made.inputs[mine, 3] / file.scaling.unit
-    rates = made.rates[mine] / nics.LINE_RATE
-    return FlowTrace("lab", times[mine], told.rtt_ns[mine] / BASE_NS, errors, made.actions_q16[mine] / Q16, rates)
+    trips, _ = recorded.round_trips(result)
+    decisions, file = recorded.decisions(result.path), recorded.policy_of(result)
+    times = trips.t_ns / BASE_NS
+    rows = trips.flow == 0
+    errors = decisions.inputs[rows, 3] / file.scaling.unit
+    rates = decisions.rates[rows] / nics.LINE_RATE
+    return FlowTrace("lab", times[rows], trips.rtt_ns[rows] / BASE_NS, errors, decisions.actions_q16[rows] / Q16, rates)
 
 
 def open_loop_actions(policy: fluid.Policy, errors: list[float], unit: float) -> Floats:
@@ -108,10 +108,10 @@ def open_loop_actions(policy: fluid.Policy, errors: list[float], unit: float) ->
 
     The flow has seen the first error for long.
     """
-    seen, acted = np.array([[1.0, errors[0] * unit, 1.0, errors[0] * unit]]), [1.0]
-    memory = fluid.settled_memory(policy, seen)
+    inputs, acted = np.array([[1.0, errors[0] * unit, 1.0, errors[0] * unit]]), [1.0]
+    memory = fluid.settled_memory(policy, inputs)
     for error in errors:
-        seen = np.array([[seen[0, 2], seen[0, 3], acted[-1], error * unit]])
-        decided, memory = fluid.evaluate(policy, seen, memory)
+        inputs = np.array([[inputs[0, 2], inputs[0, 3], acted[-1], error * unit]])
+        decided, memory = fluid.evaluate(policy, inputs, memory)
         acted.append(float(decided[0]))
     return np.array(acted[1:])

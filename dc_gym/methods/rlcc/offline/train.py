@@ -48,11 +48,11 @@ SHOWN_UPDATES = 20
 
 
 def main(args: argparse.Namespace) -> int:
-    if given := [name for name in (OF_LAB if args.ground == "fluid" else OF_FLUID) if getattr(args, name) not in (None, False)]:
-        raise UsageError(f"--{given[0].replace('_', '-')}: means nothing to a training on {args.ground}; leave it out")
+    if foreign := [name for name in (OF_LAB if args.ground == "fluid" else OF_FLUID) if getattr(args, name) not in (None, False)]:
+        raise UsageError(f"--{foreign[0].replace('_', '-')}: means nothing to a training on {args.ground}; leave it out")
     with choose(args.quiet) as progress:
-        made = (_on_fluid if args.ground == "fluid" else _on_labs)(args, progress)
-    say(f"{args.out / POLICY}: sha256 {made.sha256()}")
+        policy = (_on_fluid if args.ground == "fluid" else _on_labs)(args, progress)
+    say(f"{args.out / POLICY}: sha256 {policy.sha256()}")
     return 0
 
 
@@ -62,18 +62,18 @@ def _given(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _on_fluid(args: argparse.Namespace, progress: Progress) -> NicPolicy:
-    given = _given(args, (*OF_BOTH, *OF_FLUID))
-    if "bottlenecks" in given:
-        given["bottlenecks"] = tuple((flows, given["bottlenecks"]) for flows in FLOW_COUNTS)
-    settings = replace(on_fluid.USUAL[args.net], **given)
+    options = _given(args, (*OF_BOTH, *OF_FLUID))
+    if "bottlenecks" in options:
+        options["bottlenecks"] = tuple((flows, options["bottlenecks"]) for flows in FLOW_COUNTS)
+    settings = replace(on_fluid.USUAL[args.net], **options)
     scaling = reward(args.preset, settings.beta, settings.target)
     with open_folder(args.out, resume=False):
         return train_on_fluid(args.preset, scaling, settings, args.out, progress)
 
 
 def _on_labs(args: argparse.Namespace, progress: Progress) -> NicPolicy:
-    given = _given(args, (*OF_BOTH, "preset", "updates_per_episode", "labs", "randomise", "curriculum"))
-    settings = replace(on_lab.USUAL[args.net], **given)
+    options = _given(args, (*OF_BOTH, "preset", "updates_per_episode", "labs", "randomise", "curriculum"))
+    settings = replace(on_lab.USUAL[args.net], **options)
     with open_folder(args.out, args.resume):
         try:
             return train_on_labs(settings, args.out, progress, resume=args.resume, asynchronous=args.asynchronous)
@@ -84,10 +84,10 @@ def _on_labs(args: argparse.Namespace, progress: Progress) -> NicPolicy:
 
 def _last(args: argparse.Namespace, settings: on_lab.LabTrainingSettings) -> tuple[str | None, Path, str]:
     """Returns the contents of the checkpoint, its path, and the command to resume or, without one, to start again."""
-    place: Path = args.out / CHECKPOINT
-    if not place.is_file():
-        return None, place, resuming.command(args, resume=False)
-    return f"update {checkpoint.FORMAT.length(args.out)} of {settings.updates}", place, resuming.command(args)
+    path: Path = args.out / CHECKPOINT
+    if not path.is_file():
+        return None, path, resuming.command(args, resume=False)
+    return f"update {checkpoint.FORMAT.length(args.out)} of {settings.updates}", path, resuming.command(args)
 
 
 def train_on_fluid(
@@ -96,15 +96,15 @@ def train_on_fluid(
     """Trains in the fluid model."""
     report = _Report(progress)
     learner = on_fluid.train(settings, scaling, report)
-    told = {"preset": preset, "settings": asdict(settings)}
+    details = {"preset": preset, "settings": asdict(settings)}
     provenance = {
         "command": "dcgym method rlcc train --ground fluid",
         "made": "trained on the fluid model",
         "seed": settings.seed,
     }
-    made = NicPolicy(learner.net, learner.scaling, provenance | told)
-    _keep(out, made, learner, {"ground": "fluid", **told, "versions": _versions(), **report.facts(learner)})
-    return made
+    policy = NicPolicy(learner.net, learner.scaling, provenance | details)
+    _keep(out, policy, learner, {"ground": "fluid", **details, "versions": _versions(), **report.facts(learner)})
+    return policy
 
 
 def train_on_labs(
@@ -131,12 +131,12 @@ def train_on_labs(
         on_lab.run(learner, settings, folder, on_update, asynchronous=asynchronous)
     command = "dcgym method rlcc train" + (" --asynchronous" if asynchronous else "")
     provenance = {"command": command, "made": "trained on labs", "seed": settings.seed, "settings": asdict(settings)}
-    made = NicPolicy(learner.net, learner.scaling, provenance)
+    policy = NicPolicy(learner.net, learner.scaling, provenance)
     facts: dict[str, Any] = {"labs_restarted": replays, "resumed_at_update": report.first}
     if asynchronous:
         facts["reproducible"] = "no: asynchronous, each lab went on as soon as it could"
-    _keep(out, made, learner, depends_on | facts | report.facts(learner))
-    return made
+    _keep(out, policy, learner, depends_on | facts | report.facts(learner))
+    return policy
 
 
 def _depends_on(settings: on_lab.LabTrainingSettings, progress: Progress) -> dict[str, Any]:
@@ -149,14 +149,14 @@ def _versions() -> dict[str, str]:
     return {"dcgym": __version__, "python": platform.python_version(), "numpy": np.__version__}
 
 
-def _keep(out: Path, made: NicPolicy, learner: Learner, facts: Mapping[str, Any]) -> None:
+def _keep(out: Path, policy: NicPolicy, learner: Learner, facts: Mapping[str, Any]) -> None:
     """Writes the policy, the training's curve and its manifest."""
-    made.write(out / POLICY)
+    policy.write(out / POLICY)
     put(out / CURVE_CSV, _curve_csv(learner))
     manifest = {
         "reproducible": "yes: the same settings, programs and versions give the same policy",
-        "policy_sha256": made.sha256(),
-        "reward": {"beta": made.scaling.beta, "target": made.scaling.target},
+        "policy_sha256": policy.sha256(),
+        "reward": {"beta": policy.scaling.beta, "target": policy.scaling.target},
         **facts,
     }
     put(out / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())

@@ -108,7 +108,7 @@ def _queue_over_time(groups: Sequence[Group], measured: Mapping[str, RunData]) -
         every = [measured[run.number].queue_bytes / 1e3 for group in groups for run in group.runs]
         k_kb = [k_bytes / 1e3 * 1.05 for k_bytes in thresholds if k_bytes is not None]
         ax.set_ylabel("Queue (kB)")
-        _kilobytes(ax, "y", [_mean(each) for each in every], max(*k_kb, *(kit.peak(each) for each in every), 0.0))
+        _kilobytes(ax, "y", [_mean(queue_kb) for queue_kb in every], max(*k_kb, *(kit.peak(queue_kb) for queue_kb in every), 0.0))
         if len(thresholds) == 1:
             k_bytes = thresholds.copy().pop()
             kit.end_line(ax, (k_bytes or 0) / 1e3, "K", MARK)
@@ -129,16 +129,16 @@ def _markings(groups: Sequence[Group], measured: Mapping[str, RunData]) -> Itera
     """Yields a figure for each controller with agents that set markings, from its first run."""
     time = _time_scale(groups, measured)
     for number, group in enumerate(groups, 1):
-        found = measured[group.runs[0].number].markings
-        if found is None:
+        markings = measured[group.runs[0].number].markings
+        if markings is None:
             continue
-        shown = len(found.most_changed(MOST_PORTS).names)
-        few = f" The {shown} ports of {len(found.names)} where it changed most often." if shown < len(found.names) else ""
+        count = len(markings.most_changed(MOST_PORTS).names)
+        few = f" The {count} ports of {len(markings.names)} where it changed most often." if count < len(markings.names) else ""
         yield ReportFigure(
             f"marking-{number}",
             f"Marking in force: {group.label}",
             f"Kmin of each switch port, as agents set it and the kernel has it; seed {group.runs[0].seed}.{few}",
-            partial(all_ports, found, time, WIDE_WIDTH),
+            partial(all_ports, markings, time, WIDE_WIDTH),
             wide=True,
         )
 
@@ -172,24 +172,24 @@ def _queue_distribution(groups: Sequence[Group], measured: Mapping[str, RunData]
 
 
 def _rates(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFigure:
-    shown = [(group, measured[group.runs[0].number]) for group in groups]
+    first_runs = [(group, measured[group.runs[0].number]) for group in groups]
 
     def draw() -> Figure:
-        columns = min(4, len(shown)) if len(shown) != 6 else 3
-        rows = math.ceil(len(shown) / columns)
+        columns = min(4, len(first_runs)) if len(first_runs) != 6 else 3
+        rows = math.ceil(len(first_runs) / columns)
         figure = kit.new_figure(WIDE_WIDTH, 0.3 + 2.5 * rows)
         axes = np.array(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)).reshape(-1)
-        peak = max(kit.peak(_lines(run.series)) for _, run in shown)
+        peak = max(kit.peak(_lines(run.series)) for _, run in first_runs)
         scale, time = readable.axis_scale("bps", peak), _time_scale(groups, measured)
-        for ax, (group, run) in zip(axes, shown, strict=False):
+        for ax, (group, run) in zip(axes, first_runs, strict=False):
             _rate_lines(ax, run.series, scale.factor, group.color, time)
             ax.set_title(group.label, loc="left", color=group.color)
             kit.warm_up(ax, time.of(run.spec.time.warmup_ns / 1e9))
             events.draw(ax, run.events, time, labelled=ax is axes[0])
             ax.set_xlim(0, time.of(run.spec.time.duration_ns / 1e9))
-        for ax in axes[len(shown) :]:
+        for ax in axes[len(first_runs) :]:
             ax.set_axis_off()
-        for ax in axes[max(0, len(shown) - columns) : len(shown)]:
+        for ax in axes[max(0, len(first_runs) - columns) : len(first_runs)]:
             ax.set_xlabel(f"Time ({readable.typeset(time.unit)})")
             ax.tick_params(labelbottom=True)
         for ax in axes[::columns]:
@@ -198,12 +198,12 @@ def _rates(groups: Sequence[Group], measured: Mapping[str, RunData]) -> ReportFi
         plain_ticks(axes[0], "y")
         return figure
 
-    flows = shown[0][1].series.flows
+    flows = first_runs[0][1].series.flows
     several = "Thin: each flow; thick: the mean of those under way" if flows <= MOST_LINES else f"All {flows:,} flows together"
-    what = "One line a flow" if flows <= MANY else several
+    subject = "One line a flow" if flows <= MANY else several
     caption = (
-        f"{what}; seed {groups[0].runs[0].seed} of each controller. Payload, as links can have carried it: what an application"
-        f" reads at once, when a lost packet is replaced, had come before.{_grey(shown[0][1])}"
+        f"{subject}; seed {groups[0].runs[0].seed} of each controller. Payload, as links can have carried it: what an application"
+        f" reads at once, when a lost packet is replaced, had come before.{_grey(first_runs[0][1])}"
     )
     return ReportFigure("rates", "Goodput over time", caption, draw, wide=True)
 
@@ -298,11 +298,11 @@ def _legend(figure: Figure, groups: Sequence[Group], styles: Sequence[tuple[str,
     figure.legend(lines, names, loc="outside upper left", ncols=columns, handlelength=1.6)
 
 
-def _over_seeds(groups: Sequence[Group], what: str = "lines are means") -> str:
+def _over_seeds(groups: Sequence[Group], subject: str = "lines are means") -> str:
     most = max(len(group.runs) for group in groups)
     interval = "their 95 % intervals" if most >= FEWEST else "from one run to the other"
-    bands = f", bands {interval}" if what.startswith("lines") else ""
-    return f"; {what} over up to {most} seeds{bands}" if most > 1 else ""
+    bands = f", bands {interval}" if subject.startswith("lines") else ""
+    return f"; {subject} over up to {most} seeds{bands}" if most > 1 else ""
 
 
 def _mean(values: Floats) -> float:

@@ -63,7 +63,7 @@ def measure(run: ReportedRun) -> RunData:
     spec = specs.recorded(run.spec, str(result.path / "manifest.json"))
     window, tables = Window.of(spec), result.stored
     sampled_ns = max(spec.monitor.interval_ns, spec.monitor.tcp_interval_ns)
-    intervals, finer = (_intervals(spec, each) for each in (sampled_ns, spec.monitor.interval_ns))
+    intervals, finer = (_intervals(spec, interval_ns) for interval_ns in (sampled_ns, spec.monitor.interval_ns))
     edges = np.linspace(0, spec.time.duration_ns, finer + 1)
     rows = {side: _row(result, f"{side}_port") for side in ("switch", "host")}
     drawn = series(tables, spec.time.duration_ns, window, intervals, rows["switch"], as_arrived=True)
@@ -106,9 +106,9 @@ def _row(result: Result, name: str) -> int | None:
 
 def _quantiles(tables: TableSource, row: int | None, window: Window) -> Floats:
     t_ns, backlog = of_port(tables, -1 if row is None else row, "backlog_bytes")
-    mine = backlog[window.holds(t_ns)]
-    found: Floats = np.quantile(mine.astype(np.float64), QUANTILES) if len(mine) else np.full(len(QUANTILES), np.nan)
-    return found
+    levels = backlog[window.holds(t_ns)]
+    quantiles: Floats = np.quantile(levels.astype(np.float64), QUANTILES) if len(levels) else np.full(len(QUANTILES), np.nan)
+    return quantiles
 
 
 def _utilization(result: Result) -> dict[str, float]:

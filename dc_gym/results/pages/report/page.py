@@ -60,8 +60,8 @@ def render(
 ) -> bytes:
     """Returns the page. `baseline`: the controller that others are compared with, by default the first. `mark`: the command that
     made the page."""
-    sections = [_section(f"scenario-{row}", each, measured, baseline) for row, each in enumerate(scenarios, 1)]
-    runs = [run for each in scenarios for run in each.all_runs]
+    sections = [_section(f"scenario-{row}", scenario, measured, baseline) for row, scenario in enumerate(scenarios, 1)]
+    runs = [run for scenario in scenarios for run in scenario.all_runs]
     subject = _title(scenarios)
     return html.render(
         "dc_gym.results.pages.report",
@@ -78,76 +78,76 @@ def render(
     )
 
 
-def draw_all(each: Scenario, measured: Mapping[str, RunData]) -> list[tuple[ReportFigure, Any]]:
+def draw_all(scenario: Scenario, measured: Mapping[str, RunData]) -> list[tuple[ReportFigure, Any]]:
     """Draws every figure of a scenario in our style."""
     drawn = []
-    for figure in figures.all_figures(each, measured):
+    for figure in figures.all_figures(scenario, measured):
         with kit.style(figures.STYLE):
             drawn.append((figure, figure.draw()))
     return drawn
 
 
-def baseline_of(each: Scenario, name: str | None) -> Group | None:
+def baseline_of(scenario: Scenario, name: str | None) -> Group | None:
     """Returns the group that others are compared with."""
-    return next((group for group in each.groups if group.name == name), each.groups[0] if each.groups else None)
+    return next((group for group in scenario.groups if group.name == name), scenario.groups[0] if scenario.groups else None)
 
 
-def _section(anchor: str, each: Scenario, measured: Mapping[str, RunData], name: str | None) -> Section:
-    baseline = baseline_of(each, name)
+def _section(anchor: str, scenario: Scenario, measured: Mapping[str, RunData], name: str | None) -> Section:
+    baseline = baseline_of(scenario, name)
     drawn = []
-    for figure, canvas in draw_all(each, measured):
+    for figure, canvas in draw_all(scenario, measured):
         words = f"{figure.title}. {figure.caption}"
         drawn.append((figure, html.drawing(canvas, f"{anchor}-{figure.name}", words, figures.STYLE)))
-    slowdown = [(tables.BIN_TITLES[bins], tables.slowdown_table(each, measured, bins)) for bins in BINS]
-    ports = [(f"{group.label}, seed {group.runs[0].seed}", tables.ports_table(group.runs[0])) for group in each.groups]
+    slowdown = [(tables.BIN_TITLES[bins], tables.slowdown_table(scenario, measured, bins)) for bins in BINS]
+    ports = [(f"{group.label}, seed {group.runs[0].seed}", tables.ports_table(group.runs[0])) for group in scenario.groups]
     return Section(
         anchor=anchor,
-        scenario=each,
-        facts=_facts(each),
+        scenario=scenario,
+        facts=_facts(scenario),
         figures=drawn,
-        metrics=tables.metrics_table(each),
-        differences=tables.differences_table(each, baseline) if baseline else None,
+        metrics=tables.metrics_table(scenario),
+        differences=tables.differences_table(scenario, baseline) if baseline else None,
         baseline=baseline.label if baseline else "",
-        classes=tables.classes_table(each),
-        groups=tables.groups_table(each, measured),
+        classes=tables.classes_table(scenario),
+        groups=tables.groups_table(scenario, measured),
         slowdown=[(title, table) for title, table in slowdown if table is not None],
         ports=[(title, table) for title, table in ports if table.rows],
-        runs=[(run, group.label) for group in each.groups for run in group.runs]
-        + [(run, styles.label_of_section(run.result.controller)) for run in each.unfit],
+        runs=[(run, group.label) for group in scenario.groups for run in group.runs]
+        + [(run, styles.label_of_section(run.result.controller)) for run in scenario.unfit],
     )
 
 
-def _facts(each: Scenario) -> list[tuple[str, str]]:
+def _facts(scenario: Scenario) -> list[tuple[str, str]]:
     """Describes the experiment in words, from the spec. Values that equal the defaults are left out."""
-    spec, usual = each.spec, PLAIN_SPEC.to_dict()
+    spec, usual = scenario.spec, PLAIN_SPEC.to_dict()
 
     def words(section: str) -> str:
-        given = spec.get(section, {})
-        values = {key: value for key, value in given.items() if key in HEADS or usual[section].get(key) != value}
+        settings = spec.get(section, {})
+        values = {key: value for key, value in settings.items() if key in HEADS or usual[section].get(key) != value}
         head = [str(values.pop(name)) for name in ("preset", "kind") if name in values]
         return ", ".join(head + [f"{name} {_plain(value)}" for name, value in values.items()])
 
-    shown = [
+    facts = [
         ("Network", words("topology")),
         ("Workload", words("workload")),
         ("Time", words("time")),
         ("Sampling", words("monitor")),
     ]
-    shown.append(("Ground", f"{spec.get('ground', 'lab')}, {spec.get('clock', 'virtual')} time"))
-    return [(name, text) for name, text in shown if text]
+    facts.append(("Ground", f"{spec.get('ground', 'lab')}, {spec.get('clock', 'virtual')} time"))
+    return [(name, text) for name, text in facts if text]
 
 
 def _plain(value: Any) -> str:
     """Returns a value of a spec in words. Lists of tables such as [[workload.exec]] are listed one after the other."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_plain(each)}" for name, each in value.items())
+        return ", ".join(f"{name} {_plain(entry)}" for name, entry in value.items())
     if isinstance(value, list):
-        return ("; " if any(isinstance(each, Mapping) for each in value) else ", ").join(map(_plain, value))
+        return ("; " if any(isinstance(entry, Mapping) for entry in value) else ", ").join(map(_plain, value))
     return str(value)
 
 
 def _title(scenarios: Sequence[Scenario]) -> str:
-    names = list(dict.fromkeys(str(each.spec.get("name", "experiment")) for each in scenarios))
+    names = list(dict.fromkeys(str(scenario.spec.get("name", "experiment")) for scenario in scenarios))
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more" if names else "Nothing"
 
 

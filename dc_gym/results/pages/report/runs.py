@@ -61,8 +61,8 @@ class Group:
 
     def values(self, metric: str) -> dict[int, float]:
         """Returns a metric of summary.json by seed, for the runs in which it is a number."""
-        found = {run.seed: run.result.summary.get(metric) for run in self.runs}
-        return {seed: float(value) for seed, value in found.items() if isinstance(value, int | float)}
+        values_by_seed = {run.seed: run.result.summary.get(metric) for run in self.runs}
+        return {seed: float(value) for seed, value in values_by_seed.items() if isinstance(value, int | float)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ class Scenario:
 
 def gather(folders: Sequence[Path]) -> list[Result]:
     """Returns all results in the folders, each once, in the order of the folders and of their names."""
-    found: dict[Path, Result] = {}
+    results: dict[Path, Result] = {}
     for folder in folders:
         for result in find_results(folder):
-            found.setdefault(result.path.resolve(), result)
-    lacking = [result.path for result in found.values() if not isinstance(result.manifest.get("spec"), Mapping)]
-    if lacking:
-        raise UsageError(f"{lacking[0]}: its manifest has no spec; a report needs it to know what was run")
-    return list(found.values())
+            results.setdefault(result.path.resolve(), result)
+    specless = [result.path for result in results.values() if not isinstance(result.manifest.get("spec"), Mapping)]
+    if specless:
+        raise UsageError(f"{specless[0]}: its manifest has no spec; a report needs it to know what was run")
+    return list(results.values())
 
 
 def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[list[Scenario], list[str]]:
@@ -117,24 +117,24 @@ def scenarios(results: Iterable[Result], count_unfit: bool = False) -> tuple[lis
             notes.append(f"{result.path} is left out: same spec and seed as {seeds[run.seed].result.path}, with {same}")
         else:
             seeds[run.seed] = run
-    found = [_scenario(groups, unfit.get(key, [])) for key, groups in sorted_out.items()]
-    if told := told_of_equal_seeds(
-        [json.dumps(run.result.summary, sort_keys=True) for run in group.runs] for each in found for group in each.groups
+    merged = [_scenario(groups, unfit.get(key, [])) for key, groups in sorted_out.items()]
+    if note := told_of_equal_seeds(
+        [json.dumps(run.result.summary, sort_keys=True) for run in group.runs] for scenario in merged for group in scenario.groups
     ):
-        notes.append(told)
-    return _told_apart(found), notes + _warnings(found)
+        notes.append(note)
+    return _told_apart(merged), notes + _warnings(merged)
 
 
 def _controller(result: Result) -> dict[str, Any]:
     """Returns the identity of a group: the controller section of the spec, the settings of its NICs with their transports, and
     the contents of the policies' files."""
     spec: Mapping[str, Any] = result.manifest["spec"]
-    found = dict(spec.get("controller", {}))
-    transports = [each["transport"] for each in _workloads(spec) if each.get("transport") in TRANSPORTS]
+    identity = dict(spec.get("controller", {}))
+    transports = [workload["transport"] for workload in _workloads(spec) if workload.get("transport") in TRANSPORTS]
     if "rdma" in transports or spec.get("nic", {}).get("tcp"):
-        found |= {f"nic.{key}": value for key, value in spec.get("nic", {}).items()} | {"transports": transports}
+        identity |= {f"nic.{key}": value for key, value in spec.get("nic", {}).items()} | {"transports": transports}
     contents = {CONTENT: result.inputs.get(POLICY_COPY), f"nic.{CONTENT}": result.inputs.get(NIC_POLICY_COPY)}
-    return found | {name: str(content)[:HASH_DIGITS] for name, content in contents.items() if content is not None}
+    return identity | {name: str(content)[:HASH_DIGITS] for name, content in contents.items() if content is not None}
 
 
 def _experiment(result: Result, told_apart: Collection[str] = ACTING) -> dict[str, Any]:
@@ -144,26 +144,26 @@ def _experiment(result: Result, told_apart: Collection[str] = ACTING) -> dict[st
     """
     spec: Mapping[str, Any] = result.manifest["spec"]
     lab = {name: value for name, value in spec.get("lab", {}).items() if name not in MEANS}
-    told = {name: value for name, value in spec.items() if name not in TITLES} | {"lab": lab}
+    identity = {name: value for name, value in spec.items() if name not in TITLES} | {"lab": lab}
     if isinstance(workload := spec.get("workload"), Mapping):
-        told["workload"] = _of_any_transport(workload)
+        identity["workload"] = _of_any_transport(workload)
     inputs = {name: content for name, content in result.inputs.items() if name not in (POLICY_COPY, NIC_POLICY_COPY)}
-    return told | {"inputs": inputs, "fingerprint": _common_fingerprint(result, told_apart)}
+    return identity | {"inputs": inputs, "fingerprint": _common_fingerprint(result, told_apart)}
 
 
 def _workloads(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Returns the tables of the workload and of those beside it."""
     workload = spec.get("workload")
     beside = workload.get("beside") if isinstance(workload, Mapping) else None
-    return [each for each in (workload, *(beside if isinstance(beside, list) else ())) if isinstance(each, Mapping)]
+    return [table for table in (workload, *(beside if isinstance(beside, list) else ())) if isinstance(table, Mapping)]
 
 
 def _of_any_transport(workload: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a workload without the transports that follow from the controller."""
-    found = {key: value for key, value in workload.items() if key != "transport" or value not in TRANSPORTS}
-    if isinstance(beside := found.get("beside"), list):
-        found["beside"] = [_of_any_transport(each) if isinstance(each, Mapping) else each for each in beside]
-    return found
+    settings = {key: value for key, value in workload.items() if key != "transport" or value not in TRANSPORTS}
+    if isinstance(beside := settings.get("beside"), list):
+        settings["beside"] = [_of_any_transport(other) if isinstance(other, Mapping) else other for other in beside]
+    return settings
 
 
 def _common_fingerprint(result: Result, told_apart: Collection[str]) -> Any:
@@ -176,18 +176,18 @@ def _common_fingerprint(result: Result, told_apart: Collection[str]) -> Any:
 
 def _with_several_acting(results: Sequence[Result]) -> set[str]:
     """Returns the parts of ACTING that have several values in these results, which are then not compared."""
-    environments = [each.manifest.get("environment") for each in results]
-    found = {name: {each[name] for each in environments if isinstance(each, Mapping) and name in each} for name in ACTING}
-    return {name for name, values in found.items() if len(values) > 1}
+    environments = [result.manifest.get("environment") for result in results]
+    variants = {name: {entry[name] for entry in environments if isinstance(entry, Mapping) and name in entry} for name in ACTING}
+    return {name for name, values in variants.items() if len(values) > 1}
 
 
-def _warnings(found: Sequence[Scenario]) -> list[str]:
+def _warnings(scenarios: Sequence[Scenario]) -> list[str]:
     """Returns warnings about scenarios with the same spec and files but different fingerprints."""
     fingerprints: dict[str, set[str]] = {}
-    for each in found:
-        told = _experiment(each.all_runs[0].result)
-        stated = str(told.pop("fingerprint"))
-        fingerprints.setdefault(_text(told), set()).add(stated)
+    for scenario in scenarios:
+        identity = _experiment(scenario.all_runs[0].result)
+        stated = str(identity.pop("fingerprint"))
+        fingerprints.setdefault(_text(identity), set()).add(stated)
     most = max(map(len, fingerprints.values()), default=0)
     if most < 2:
         return []
@@ -201,27 +201,30 @@ def _scenario(groups: Mapping[str, Mapping[int, ReportedRun]], unfit: Sequence[R
     keys = [json.loads(key) for key, seeds in ordered if seeds]
     sections = [key | runs[0].result.controller for key, runs in zip(keys, sorted_runs, strict=True)]
     names = map(controllers.acting, sections)
-    found = tuple(map(Group, names, _labels(sections), _colors(sections), sorted_runs))
-    first = found[0].runs[0] if found else unfit[0]
-    return Scenario(str(first.spec.get("name", "experiment")), found, tuple(unfit))
+    run_groups = tuple(map(Group, names, _labels(sections), _colors(sections), sorted_runs))
+    first = run_groups[0].runs[0] if run_groups else unfit[0]
+    return Scenario(str(first.spec.get("name", "experiment")), run_groups, tuple(unfit))
 
 
-def _told_apart(found: list[Scenario]) -> list[Scenario]:
+def _told_apart(scenarios: list[Scenario]) -> list[Scenario]:
     """Adds distinguishing words to the titles of scenarios with equal titles."""
-    told = []
-    for each in found:
-        same = [other for other in found if other.title == each.title]
-        more = _differences(each, same, _named) or _differences(each, same, _flat)
-        told.append(replace(each, title=f"{each.title}: {more}") if more else each)
-    return told
+    titled = []
+    for scenario in scenarios:
+        same = [other for other in scenarios if other.title == scenario.title]
+        more = _differences(scenario, same, _named) or _differences(scenario, same, _flat)
+        titled.append(replace(scenario, title=f"{scenario.title}: {more}") if more else scenario)
+    return titled
 
 
-def _differences(each: Scenario, same: Sequence[Scenario], words: Callable[[Result], dict[str, str]]) -> str:
+def _differences(scenario: Scenario, same: Sequence[Scenario], words: Callable[[Result], dict[str, str]]) -> str:
     """Returns words that distinguish a scenario from others; empty if another one has the same words."""
-    mine, others = words(each.all_runs[0].result), [words(other.all_runs[0].result) for other in same if other is not each]
-    if mine in others:
+    texts, others = (
+        words(scenario.all_runs[0].result),
+        [words(other.all_runs[0].result) for other in same if other is not scenario],
+    )
+    if texts in others:
         return ""
-    return ", ".join([mine[key] for key in mine if any(other.get(key) != mine[key] for other in others)][:MOST_TOLD])
+    return ", ".join([texts[key] for key in texts if any(other.get(key) != texts[key] for other in others)][:MOST_TOLD])
 
 
 def _named(result: Result) -> dict[str, str]:
@@ -231,33 +234,33 @@ def _named(result: Result) -> dict[str, str]:
 
 def _flat(result: Result) -> dict[str, str]:
     """Returns the dotted keys that identify a scenario, each with a text of name and value."""
-    found = {}
+    texts = {}
     for name, section in _experiment(result).items():
         for key, value in (section if isinstance(section, Mapping) else {"": section}).items():
             short = str(value)[:HASH_DIGITS] if name in HASHES else value
-            found[f"{name}.{key}".rstrip(".")] = f"{key or name} {short}"
-    return found
+            texts[f"{name}.{key}".rstrip(".")] = f"{key or name} {short}"
+    return texts
 
 
 def _labels(sections: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns the labels of the controllers, with their parameters where the name alone is ambiguous."""
     names = [styles.label_of_section(section) for section in sections]
 
-    def told(name: str, section: Mapping[str, Any]) -> str:
+    def full_label(name: str, section: Mapping[str, Any]) -> str:
         same = [other for other, label in zip(sections, names, strict=True) if label == name]
         keys = [key for key in section if key not in NAMED and any(other.get(key) != section[key] for other in same)]
         return name + "".join(f", {key} {section[key]}" for key in keys)
 
-    return list(map(told, names, sections))
+    return list(map(full_label, names, sections))
 
 
 def _colors(sections: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns the colours: a TCP has its own, and each policy gets one that no other has here, as long as there are any."""
     known = [None if section.get("policy") else styles.find(str(section.get("name"))) for section in sections]
-    free = iter([color for color in FLOW_COLORS if all(each is None or each.color != color for each in known)])
+    free = iter([color for color in FLOW_COLORS if all(style is None or style.color != color for style in known)])
     return [
-        each.color if each else next(free, GREY) if section.get("policy") else GREY
-        for each, section in zip(known, sections, strict=True)
+        style.color if style else next(free, GREY) if section.get("policy") else GREY
+        for style, section in zip(known, sections, strict=True)
     ]
 
 

@@ -89,7 +89,7 @@ def slowdown_table(scenario: Scenario, measured: Mapping[str, RunData], bins: st
     for group in scenario.groups:
         sized = together(group, measured)
         if np.isfinite(sized.slowdown).any():
-            sections.append((group.label, tuple(_bin_row(each) for each in sized.bins(bins))))
+            sections.append((group.label, tuple(_bin_row(size_bin) for size_bin in sized.bins(bins))))
     if not sections:
         return None
     return ReportTable(("Flow size", "Flows", "Unfinished", "p50", "p95", "p99", "p99.9"), tuple(sections))
@@ -98,11 +98,11 @@ def slowdown_table(scenario: Scenario, measured: Mapping[str, RunData], bins: st
 def groups_table(scenario: Scenario, measured: Mapping[str, RunData]) -> ReportTable | None:
     """Returns completion times by the flows' purpose, with all runs of a controller taken together; None if all flows have the
     same purpose."""
-    found = [(group.label, together(group, measured).groups()) for group in scenario.groups]
-    if len({row["group"] for _, rows in found for row in rows}) < 2:
+    groups = [(group.label, together(group, measured).groups()) for group in scenario.groups]
+    if len({row["group"] for _, rows in groups for row in rows}) < 2:
         return None
     columns = ("Flows for", "Flows", "Unfinished", "FCT p50", "FCT p99", "Slowdown p50", "p95", "p99")
-    return ReportTable(columns, tuple((label, tuple(map(_group_row, rows))) for label, rows in found if rows))
+    return ReportTable(columns, tuple((label, tuple(map(_group_row, rows))) for label, rows in groups if rows))
 
 
 def classes_table(scenario: Scenario) -> ReportTable | None:
@@ -110,8 +110,8 @@ def classes_table(scenario: Scenario) -> ReportTable | None:
     sections = []
     for group in scenario.groups:
         by_label: dict[str, list[Mapping[str, Any]]] = {}
-        for each in (entry for run in group.runs for entry in run.result.summary.get("classes") or ()):
-            by_label.setdefault(classes.label(each), []).append(each)
+        for class_entry in (entry for run in group.runs for entry in run.result.summary.get("classes") or ()):
+            by_label.setdefault(classes.label(class_entry), []).append(class_entry)
         if by_label:
             sections.append((group.label, tuple(_class_row(name, entries) for name, entries in by_label.items())))
     columns = ("Class", "Flows", "Goodput", "Share", "Jain", "RTT", "Resent", "FCT p50", "FCT p99", "Slowdown p50", "p99")
@@ -122,7 +122,7 @@ def _class_row(name: str, entries: Sequence[Mapping[str, Any]]) -> tuple[str, tu
     """Returns the row of a class from its entries in the summaries of several runs."""
 
     def mean(key: str) -> float | None:
-        known = [each[key] for each in entries if each[key] is not None]
+        known = [entry[key] for entry in entries if entry[key] is not None]
         return float(np.mean(known)) if known else None
 
     texts = [amount(mean(key), unit) for key, unit in (("goodput_bps", "bps"), ("goodput_share", "share"))]
@@ -206,58 +206,58 @@ def _metric_row(metric: Metric, groups: Sequence[Group]) -> tuple[str, tuple[Tab
     estimates = [estimate(list(group.values(metric.name).values())) for group in groups]
     if not any(estimates):
         return None
-    factor, unit = scale_of(metric.unit, [each.mean for each in estimates if each])
-    cells = [_estimate_cell(each, factor, len(group.runs)) for each, group in zip(estimates, groups, strict=True)]
+    factor, unit = scale_of(metric.unit, [estimated.mean for estimated in estimates if estimated])
+    cells = [_estimate_cell(estimated, factor, len(group.runs)) for estimated, group in zip(estimates, groups, strict=True)]
     return metric.label, (TableCell(unit, "unit"), *cells)
 
 
-def _estimate_cell(each: Estimate | None, factor: float, runs: int) -> TableCell:
-    if each is None:
+def _estimate_cell(estimated: Estimate | None, factor: float, runs: int) -> TableCell:
+    if estimated is None:
         return TableCell(NOTHING)
-    return TableCell(with_interval(each, factor), note="" if each.n == runs else f"n\u00a0=\u00a0{each.n}")
+    return TableCell(with_interval(estimated, factor), note="" if estimated.n == runs else f"n\u00a0=\u00a0{estimated.n}")
 
 
 def _difference_row(metric: Metric, baseline: Group, others: Sequence[Group]) -> tuple[str, tuple[TableCell, ...]] | None:
     base = baseline.values(metric.name)
-    found = [paired(base, group.values(metric.name)) for group in others]
-    if not any(found):
+    differences = [paired(base, group.values(metric.name)) for group in others]
+    if not any(differences):
         return None
-    factor, unit = scale_of(metric.unit, [each.mean for each in found if each])
+    factor, unit = scale_of(metric.unit, [difference.mean for difference in differences if difference])
     pairs = [len(set(baseline.seeds) & set(group.seeds)) for group in others]
-    cells = [_difference_cell(each, metric, factor, count) for each, count in zip(found, pairs, strict=True)]
+    cells = [_difference_cell(difference, metric, factor, count) for difference, count in zip(differences, pairs, strict=True)]
     return metric.label, (TableCell(unit, "unit"), *cells)
 
 
-def _difference_cell(each: Estimate | None, metric: Metric, factor: float, pairs: int) -> TableCell:
+def _difference_cell(difference: Estimate | None, metric: Metric, factor: float, pairs: int) -> TableCell:
     """Returns a cell that is marked as better or worse only if the interval excludes 0."""
-    if each is None:
+    if difference is None:
         return TableCell(NOTHING)
-    if each.mean == 0 and each.half == 0:
+    if difference.mean == 0 and difference.half == 0:
         return TableCell("0", "equal")
-    text, note = with_interval(each, factor, signed=True), "" if each.n == pairs else f"n\u00a0=\u00a0{each.n}"
-    if not each.differs_from_0:
-        return TableCell(text, "same" if each.half is not None else "", note)
+    text, note = with_interval(difference, factor, signed=True), "" if difference.n == pairs else f"n\u00a0=\u00a0{difference.n}"
+    if not difference.differs_from_0:
+        return TableCell(text, "same" if difference.half is not None else "", note)
     if not metric.better:
         return TableCell(text, "other", note)
-    return TableCell(text, "better" if (each.mean > 0) == (metric.better > 0) else "worse", note)
+    return TableCell(text, "better" if (difference.mean > 0) == (metric.better > 0) else "worse", note)
 
 
-def _bin_row(each: Mapping[str, Any]) -> tuple[str, tuple[TableCell, ...]]:
-    low, high = size(each["from_bytes"]), size(each["to_bytes"])
-    numbers = [each[f"slowdown_{name}"] for name in PERCENTILES]
-    shown = [TableCell(NOTHING if number is None else plain(number, 3)) for number in numbers]
+def _bin_row(size_bin: Mapping[str, Any]) -> tuple[str, tuple[TableCell, ...]]:
+    low, high = size(size_bin["from_bytes"]), size(size_bin["to_bytes"])
+    numbers = [size_bin[f"slowdown_{name}"] for name in PERCENTILES]
+    cells = [TableCell(NOTHING if number is None else plain(number, 3)) for number in numbers]
     return low if low == high else f"{low} \u2013 {high}", (
-        TableCell(f"{each['flows']:,}"),
-        _unfinished(each["unfinished"]),
-        *shown,
+        TableCell(f"{size_bin['flows']:,}"),
+        _unfinished(size_bin["unfinished"]),
+        *cells,
     )
 
 
-def _group_row(each: Mapping[str, Any]) -> tuple[str, tuple[TableCell, ...]]:
-    slowdowns = [each[f"slowdown_{name}"] for name in ("p50", "p95", "p99")]
-    shown = [TableCell(NOTHING if number is None else plain(number, 3)) for number in slowdowns]
-    times = [TableCell(_time(each[f"fct_{name}_s"])) for name in ("p50", "p99")]
-    return each["group"], (TableCell(f"{each['flows']:,}"), _unfinished(each["unfinished"]), *times, *shown)
+def _group_row(group: Mapping[str, Any]) -> tuple[str, tuple[TableCell, ...]]:
+    slowdowns = [group[f"slowdown_{name}"] for name in ("p50", "p95", "p99")]
+    slowdown_cells = [TableCell(NOTHING if number is None else plain(number, 3)) for number in slowdowns]
+    times = [TableCell(_time(group[f"fct_{name}_s"])) for name in ("p50", "p99")]
+    return group["group"], (TableCell(f"{group['flows']:,}"), _unfinished(group["unfinished"]), *times, *slowdown_cells)
 
 
 def _unfinished(count: int) -> TableCell:
@@ -298,7 +298,7 @@ def _ideal_words(ideal: Mapping[str, Any]) -> str:
     return words + (f", interpolated with an error of at most {plain(error * 100, 2)} %" if error else ", each size itself")
 
 
-def _conservation(kept: Mapping[str, int]) -> list[tuple[str, str]]:
+def _conservation(account: Mapping[str, int]) -> list[tuple[str, str]]:
     words = {
         "sent_by_hosts": "Sent by hosts",
         "received_by_hosts": "Received by hosts",
@@ -310,25 +310,25 @@ def _conservation(kept: Mapping[str, int]) -> list[tuple[str, str]]:
         "cables_checked": "Cables checked",
         "switches_checked": "Switches checked",
     }
-    return [(text, f"{kept[name]:,}") for name, text in words.items() if name in kept]
+    return [(text, f"{account[name]:,}") for name, text in words.items() if name in account]
 
 
 def _calibration(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str, str]]:
     """Returns one row for each quantity and requested value: the found value, the largest error and how it was measured, and the
     number of ports."""
-    found: dict[tuple[str, str, str], list[Any]] = {}
+    readings: dict[tuple[str, str, str], list[Any]] = {}
     for row in rows:
         for name in calibration.QUANTITIES:
             if name in row:
-                found.setdefault((name, json.dumps(row[name][0]), str(row.get("how", ""))), []).append(row[name][1])
-    shown = []
-    for (name, asked, how), read in found.items():
-        wanted = json.loads(asked)
-        pairs = [{name: [wanted, value]} for value in read]
+                readings.setdefault((name, json.dumps(row[name][0]), str(row.get("how", ""))), []).append(row[name][1])
+    table_rows = []
+    for (name, requested_text, how), read in readings.items():
+        requested = json.loads(requested_text)
+        pairs = [{name: [requested, value]} for value in read]
         error = calibration.worst(pairs, name)
-        same = "0" if all(value == wanted for value in read) else NOTHING if error is None else f"{plain(error * 100, 3)} %"
-        shown.append((name, quantity(name, wanted), _range(name, read), f"{same}, {how}", f"{len(read)}"))
-    return shown
+        same = "0" if all(value == requested for value in read) else NOTHING if error is None else f"{plain(error * 100, 3)} %"
+        table_rows.append((name, quantity(name, requested), _range(name, read), f"{same}, {how}", f"{len(read)}"))
+    return table_rows
 
 
 def _range(name: str, values: Sequence[Any]) -> str:

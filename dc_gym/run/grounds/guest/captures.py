@@ -29,13 +29,13 @@ class Captures(Companion):
         """Waits for the files. Returns `capture`: the COUNTS of each port."""
         if self._program is None:
             return {}
-        found = {}
+        counts = {}
         for line in self.expect_end().splitlines():
             name, *numbers = line.split()
             if len(numbers) != len(COUNTS):
                 raise FabricError(f"capd said {line!r} where a port and {len(COUNTS)} numbers were expected")
-            found[name] = dict(zip(COUNTS, map(int, numbers), strict=True))
-        return {"capture": found}
+            counts[name] = dict(zip(COUNTS, map(int, numbers), strict=True))
+        return {"capture": counts}
 
 
 def _argv(plan: Plan, capture: Mapping[str, Any], folder: Path, t0_ns: int) -> list[str]:

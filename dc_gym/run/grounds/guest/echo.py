@@ -18,10 +18,10 @@ def answers(address: str, sequence: int, patience_s: float) -> bool:
 
     A request that cannot be sent, as over an interface that is down, has no reply.
     """
-    own = os.getpid() & 0xFFFF
+    process_id = os.getpid() & 0xFFFF
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
         try:
-            sock.sendto(request(own, sequence & 0xFFFF), (address, 0))
+            sock.sendto(request(process_id, sequence & 0xFFFF), (address, 0))
         except OSError:
             return False
         deadline = time.monotonic() + patience_s
@@ -33,7 +33,7 @@ def answers(address: str, sequence: int, patience_s: float) -> bool:
                 return False
             header = packet[(packet[0] & 0xF) * 4 :][: HEADER.size]
             kind, _, _, identifier, number = HEADER.unpack(header)
-            if (kind, identifier, number) == (REPLY, own, sequence & 0xFFFF):
+            if (kind, identifier, number) == (REPLY, process_id, sequence & 0xFFFF):
                 return True
     return False
 

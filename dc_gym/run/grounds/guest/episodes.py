@@ -179,10 +179,10 @@ def _require_fit(stage: Stage, before: Counts) -> None:
 
 
 def _code(line: str) -> int:
-    found = search(r"^over [0-9]+ ([0-9]+)$", line)
-    if found is None:
+    match = search(r"^over [0-9]+ ([0-9]+)$", line)
+    if match is None:
         raise FabricError(f"agentd said {line!r} where 'over STEP CODE' was expected")
-    return int(found[1])
+    return int(match[1])
 
 
 def _rest(stage: Stage) -> None:
@@ -199,16 +199,16 @@ def _rest(stage: Stage) -> None:
         of_agents = sum(len(fabric.graph.ports_of(host.name)) for host in fabric.graph.hosts)  # hostd has one for each egress
 
     def left() -> dict[str, int]:
-        found = in_use(stage.site, fabric, are_long=not stage.site.virtual or stage.plan.waits.drain_ns > SHORT_NS)
-        found[HOSTD_SOCKETS] -= of_agents
-        return {name: number for name, number in found.items() if number}
+        totals = in_use(stage.site, fabric, are_long=not stage.site.virtual or stage.plan.waits.drain_ns > SHORT_NS)
+        totals[HOSTD_SOCKETS] -= of_agents
+        return {name: number for name, number in totals.items() if number}
 
     clock_ns = stage.site.system.clock_ns
     began_ns = clock_ns()
     if remaining := stage.site.rest(stage.plan.waits.drain_ns, left):
-        what = ", ".join(f"{name}: {count}" for name, count in remaining.items())
+        leftovers = ", ".join(f"{name}: {count}" for name, count in remaining.items())
         waited_s = (clock_ns() - began_ns) // S
-        raise FabricError(f"reset: {waited_s} s after the traffic was stopped there are still {what}")
+        raise FabricError(f"reset: {waited_s} s after the traffic was stopped there are still {leftovers}")
 
 
 def _outlast(control: ControlPlan, site: Site, fabric: Fabric) -> None:
@@ -231,17 +231,17 @@ def in_use(site: Site, fabric: Fabric, *, are_long: bool) -> dict[str, int]:
     """
     from dc_gym.topologies.realize.fabric import netns_path
 
-    found = {"frames on links": sum(device.flight_packets for device in fabric.devices().values()) if are_long else 0}
+    totals = {"frames on links": sum(device.flight_packets for device in fabric.devices().values()) if are_long else 0}
     fabric.asked(QDISCS)
     for node in ("", *(host.name for host in fabric.graph.hosts)):
         backlog = sum(queue.backlog_bytes for queue in tc.queue_counters(fabric.socket_of(node)).values())
-        found["queued bytes"] = found.get("queued bytes", 0) + backlog
+        totals["queued bytes"] = totals.get("queued bytes", 0) + backlog
     for (text,) in site.system.read([SOCKETS], [netns_path(host.name) for host in fabric.graph.hosts]):
         for kind, name in (("TCP", "inuse"), ("TCP", "orphan"), ("TCP", "tw"), ("UDP", "inuse")):
             match = search(rf"{kind}:.*?\b{name} ([0-9]+)", text)
             key = f"{kind} sockets {name}"
-            found[key] = found.get(key, 0) + (int(match[1]) if match else 0)
-    return found
+            totals[key] = totals.get(key, 0) + (int(match[1]) if match else 0)
+    return totals
 
 
 def _agentd(plan: Plan, agent: AgentPlan, folder: Path, site: Site) -> list[str]:

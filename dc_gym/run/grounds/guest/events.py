@@ -55,10 +55,10 @@ def with_reactions(file: bytes, reactions: Sequence[Mapping[str, Any]], switches
     rows = [ROW.unpack_from(file, HEADER.size + number * ROW.size) for number in range(count)]
     length = HEADER.unpack_from(file, at)[3]
     message = bytearray(file[at + HEADER.size : at + HEADER.size + length])
-    for each in reactions:
-        for switch, address, out_port in each["entries"]:
+    for reaction in reactions:
+        for switch, address, out_port in reaction["entries"]:
             request = switches.change(switch, address, out_port)
-            rows.append((each["at_ns"], 0, REACTION_TAG + each["event"], len(message), len(request), 0, 0, 1, 0))
+            rows.append((reaction["at_ns"], 0, REACTION_TAG + reaction["event"], len(message), len(request), 0, 0, 1, 0))
             message += request
     rows.sort(key=lambda row: row[0])
     head, bytes_head = HEADER.unpack_from(file), HEADER.unpack_from(file, at)

@@ -124,24 +124,24 @@ class Job:
 def start(order: Order, folder: str, environment: Mapping[str, str], window: tuple[int, int]) -> Job:
     """Starts a command in this thread's namespaces. `window` is the size of the user's terminal."""
     terminal = None if order.terminal is None else Terminal(window)
-    ours, theirs = _pipes() if terminal is None else ({terminal.master: TERMINAL}, [terminal.slave])
+    read_fds, child_fds = _pipes() if terminal is None else ({terminal.master: TERMINAL}, [terminal.slave])
     try:
         process = subprocess.Popen(
             [SHELL, "-c", order.line],
             cwd=folder,
             env={**environment, **({"TERM": order.terminal} if order.terminal else {})},
             stdin=subprocess.DEVNULL if terminal is None else terminal.slave,
-            stdout=theirs[0],
-            stderr=theirs[-1],
+            stdout=child_fds[0],
+            stderr=child_fds[-1],
             start_new_session=True,
             preexec_fn=None if terminal is None else _take_terminal,
         )
     finally:
-        for fd in theirs:
+        for fd in child_fds:
             os.close(fd)
-    for fd in ours:
+    for fd in read_fds:
         os.set_blocking(fd, False)
-    return Job(order, process, os.pidfd_open(process.pid), ours, terminal)
+    return Job(order, process, os.pidfd_open(process.pid), read_fds, terminal)
 
 
 def _pipes() -> tuple[dict[int, int], list[int]]:

@@ -84,7 +84,7 @@ def carry_out(plan: Plan, folder: Path, site: Site) -> Generator[None, None, dic
             return None
         programs_in_hosts = stack.enter_context(Execs(execs.from_json(plan.execs), folder.parent, t0_ns))
         if plan.execs:
-            fabric.keep_neighbours(dict.fromkeys(each["host"] for each in plan.execs))
+            fabric.keep_neighbours(dict.fromkeys(command["host"] for command in plan.execs))
         captures = stack.enter_context(Captures(plan, folder, t0_ns, site))
         if plan.disturb:
             _disturb(plan.disturb, site)

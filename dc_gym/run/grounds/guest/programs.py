@@ -79,11 +79,11 @@ class Program:
 
         If its status is not 0, its own line on standard error gives the reason.
         """
-        said = self._process.rest().decode().strip()
+        output = self._process.rest().decode().strip()
         status = self._process.wait()
         if status:
             raise FabricError(f"{self._name} ended with status {status}")
-        return said
+        return output
 
 
 class Companion:

@@ -21,14 +21,14 @@ def table(fabric: Fabric, ports: Collection[str]) -> str:
     settings, counts, marks = fabric.read_back(devices), count(fabric, devices), fabric.marks()
     rows = [HEAD]
     for name in ports:
-        own, counted = settings[name], counts[name]
-        k_bytes = own["k_bytes"]
+        port_settings, counted = settings[name], counts[name]
+        k_bytes = port_settings["k_bytes"]
         rows.append(
             (
                 name,
                 quantity(counted["queue_backlog_bytes"], "bytes"),
                 number(counted["queue_backlog_packets"]),
-                quantity(float(own["buffer_bytes"]), "bytes"),
+                quantity(float(port_settings["buffer_bytes"]), "bytes"),
                 NOTHING if k_bytes is None else quantity(float(k_bytes), "bytes"),
                 str(marks.get(name, 0)),
                 str(counted["queue_drops"]),

@@ -171,10 +171,10 @@ class LabSite(InnerSite):
     def rest(self, drain_ns: int, left: Callable[[], dict[str, int]]) -> dict[str, int]:
         self.system.sleep(QUIET_NS)
         waited_ns = QUIET_NS
-        while (found := left()) and waited_ns < MOST_QUIET_NS + drain_ns:
+        while (remaining := left()) and waited_ns < MOST_QUIET_NS + drain_ns:
             self.system.sleep(QUIET_STEP_NS)
             waited_ns += QUIET_STEP_NS
-        return found
+        return remaining
 
     def next_t0(self, warm_ns: int) -> int:
         """Returns a whole second, at least one after now."""

@@ -36,13 +36,13 @@ class FrozenModules:
         )["modules"]
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        found = self._index.get(name)
-        if found is None:
+        location = self._index.get(name)
+        if location is None:
             return None
-        spec = ModuleSpec(name, self, origin=found[0], is_package=found[1] is not None)  # type: ignore[arg-type]
+        spec = ModuleSpec(name, self, origin=location[0], is_package=location[1] is not None)  # type: ignore[arg-type]
         spec.has_location = True
-        if found[1] is not None:
-            spec.submodule_search_locations = found[1]
+        if location[1] is not None:
+            spec.submodule_search_locations = location[1]
         return spec
 
     def create_module(self, spec: ModuleSpec) -> None:

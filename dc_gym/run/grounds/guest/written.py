@@ -15,14 +15,14 @@ OWN = "dcgym-"
 
 def listing(upper: Path | None, most_bytes: int) -> bytes:
     """Returns the names of plain files below the upper layer of a folder, as many as fit."""
-    found: list[str] = []
+    names: list[str] = []
     room = most_bytes - 2
     for name in _names(upper) if upper is not None else ():
         room -= len(json.dumps(name)) + 2
         if room < 0:
             break
-        found.append(name)
-    return json.dumps(found).encode()
+        names.append(name)
+    return json.dumps(names).encode()
 
 
 def _names(upper: Path) -> Iterator[str]:
@@ -30,8 +30,8 @@ def _names(upper: Path) -> Iterator[str]:
         folders.sort()
         for name in sorted(files):
             file = Path(path, name)
-            if stat.S_ISREG(file.lstat().st_mode) and not (own := str(file.relative_to(upper))).startswith(OWN):
-                yield own
+            if stat.S_ISREG(file.lstat().st_mode) and not (inner_path := str(file.relative_to(upper))).startswith(OWN):
+                yield inner_path
 
 
 def pieces(path: Path, length: int) -> Iterator[bytes]:

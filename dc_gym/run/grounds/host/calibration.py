@@ -71,21 +71,21 @@ class Measured:
 
     def faults(self) -> list[str]:
         """Returns sentences about all quantities that differ from the request by more than the tolerances."""
-        found = []
+        sentences = []
         if abs(self.rate_bps - self.asked_rate_bps) > RATE_TOLERANCE * self.asked_rate_bps:
-            found.append(
+            sentences.append(
                 f"{self.port}: rate {quantity(self.rate_bps, 'bps')} measured, {quantity(self.asked_rate_bps, 'bps')} asked"
             )
         allowed = max(self.frame_ns, DELAY_TOLERANCE * (self.frame_ns + self.asked_delay_ns))
         if abs(self.delay_ns - self.asked_delay_ns) > allowed:
-            found.append(
+            sentences.append(
                 f"{self.port}: delay {quantity(self.delay_ns, 'ns')} measured, {quantity(self.asked_delay_ns, 'ns')} asked"
             )
         if self.pacing_error_ns > self.frame_ns:
-            found.append(
+            sentences.append(
                 f"{self.port}: gaps between frames are {quantity(self.pacing_error_ns, 'ns')} off, more than a frame's time"
             )
-        return found
+        return sentences
 
 
 def longest_s(graph: Graph) -> float:
@@ -97,12 +97,12 @@ def longest_s(graph: Graph) -> float:
 
 def measure(fabric: Fabric) -> list[Measured]:
     """Measures every direction of every link, one after the other."""
-    found, numbers = [], count()
+    measurements, numbers = [], count()
     for cable in fabric.graph.cables:
         for sender, receiver in ((cable.a, cable.b), (cable.b, cable.a)):
             with _tap(fabric, sender) as source, _tap(fabric, receiver) as sink:
-                found.append(_tried(cable, sender, source, sink, numbers))
-    return found
+                measurements.append(_tried(cable, sender, source, sink, numbers))
+    return measurements
 
 
 def _tried(cable: Cable, sender: Port, source: socket.socket, sink: socket.socket, numbers: Iterator[int]) -> Measured:
@@ -162,17 +162,17 @@ def _one_way_ns(source: socket.socket, sink: socket.socket, number: int, wait_s:
 
 def _arrivals(sink: socket.socket, numbers: Collection[int], wait_s: float = WAIT_S) -> list[int]:
     """Returns the kernel's arrival times of the frames with these numbers, as far as they arrive."""
-    wanted = {HEAD.pack(ETHERTYPE, number) for number in numbers}
+    heads = {HEAD.pack(ETHERTYPE, number) for number in numbers}
     times: list[int] = []
     deadline = time.monotonic() + wait_s
-    while len(times) < len(wanted) and (left := deadline - time.monotonic()) > 0:
+    while len(times) < len(heads) and (left := deadline - time.monotonic()) > 0:
         sink.settimeout(left)
         try:
             data, ancillary, _flags, address = sink.recvmsg(64, 128)
         except TimeoutError:
             break
-        ours = data[HEAD_AT : HEAD_AT + HEAD.size] in wanted and address[2] != socket.PACKET_OUTGOING
-        for level, kind, stamp in ancillary if ours else ():
+        is_expected = data[HEAD_AT : HEAD_AT + HEAD.size] in heads and address[2] != socket.PACKET_OUTGOING
+        for level, kind, stamp in ancillary if is_expected else ():
             if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
                 seconds, nanoseconds = TIMESPEC.unpack(stamp)
                 times.append(seconds * 10**9 + nanoseconds)

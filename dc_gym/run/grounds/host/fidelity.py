@@ -92,7 +92,7 @@ class Counts:
 def late_limit_ns(graph: Graph) -> int:
     """Returns by how much one timer in ten may be late: LATE_NS, or LATE_SHARE of the time of the shortest queue that marks."""
     marks = ((port.queue.marking, graph.cable_of(port).rate_bps) for port in graph.switch_ports())
-    lasts_ns = ((each.k_bytes or each.min_bytes) * 8 * 10**9 // rate for each, rate in marks if each.kind != "none")
+    lasts_ns = ((marking.k_bytes or marking.min_bytes) * 8 * 10**9 // rate for marking, rate in marks if marking.kind != "none")
     return min([LATE_NS, *(int(LATE_SHARE * ns) for ns in lasts_ns)])
 
 

@@ -147,9 +147,9 @@ class HostSite(InnerSite):
         """Waits until nothing is left and nothing is under way."""
         deadline_ns = time.monotonic_ns() + MOST_QUIET_NS + drain_ns
         while True:
-            found = {name: count for name, count in left().items() if name not in SHARED_COUNTS}
-            if not found or time.monotonic_ns() > deadline_ns:
-                return found
+            remaining = {name: count for name, count in left().items() if name not in SHARED_COUNTS}
+            if not remaining or time.monotonic_ns() > deadline_ns:
+                return remaining
             time.sleep(REST_STEP_S)
 
     def next_t0(self, warm_ns: int) -> int:

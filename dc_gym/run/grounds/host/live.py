@@ -250,11 +250,11 @@ class LiveNetwork:
         elif time.monotonic_ns() > self.t0_ns + duration_ns + int(self._grace_s * 1e9):
             raise FabricError(f"the run has not ended {self._grace_s:g} s after its traffic should have")
 
-    def _story(self, what: str) -> str:
+    def _story(self, problem: str) -> str:
         """Returns the reason that the network's process gave, if it did, and its last lines."""
         reasons = [line.removeprefix(REASON) for line in self._lines if line.startswith(REASON)]
         words = [line for line in self._lines if not line.startswith(REASON)]
-        return "\n".join([reasons[-1] if reasons else what, *(f"  host: {line}" for line in words)])
+        return "\n".join([reasons[-1] if reasons else problem, *(f"  host: {line}" for line in words)])
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -69,22 +69,22 @@ class Need:
 
 def modules_for(links: str, queue_kinds: Iterable[str], tcp: Iterable[str], nic: bool = False) -> frozenset[str]:
     """Returns the modules that an experiment needs. `nic` is True for one over RDMA."""
-    found = {QUEUE_MODULES[kind] for kind in queue_kinds if kind in QUEUE_MODULES}
-    found |= NIC_MODULES if nic else frozenset()
-    found |= {f"tcp_{name}" for name in tcp if f"tcp_{name}" in MODULES}
-    return LINK_MODULES[links] | found
+    modules = {QUEUE_MODULES[kind] for kind in queue_kinds if kind in QUEUE_MODULES}
+    modules |= NIC_MODULES if nic else frozenset()
+    modules |= {f"tcp_{name}" for name in tcp if f"tcp_{name}" in MODULES}
+    return LINK_MODULES[links] | modules
 
 
 def missing(modules: Collection[str]) -> list[str]:
     """Returns the `modules` that this kernel does not have. Needs root, and leaves nothing but loaded modules."""
-    found: list[str] = []
+    missing_modules: list[str] = []
     trouble: list[BaseException] = []
 
     def probe() -> None:
         try:
             new_namespace()  # for this thread; it ends with it
             with NetlinkSocket() as sock:
-                found.extend(_missing_here(sock, modules))
+                missing_modules.extend(_missing_here(sock, modules))
         except BaseException as error:  # passed on to the caller's thread
             trouble.append(error)
 
@@ -93,14 +93,14 @@ def missing(modules: Collection[str]) -> list[str]:
     thread.join()
     if trouble:
         raise trouble[0]
-    return found
+    return missing_modules
 
 
 def require(modules: Collection[str]) -> None:
     """Raises a UsageError that names each missing module and its package. At that point nothing has been changed."""
-    lacking = missing(modules)
-    if lacking:
-        raise UsageError(f"this kernel ({platform.release()}) has no {', '.join(lacking)}: {remedy()}")
+    missing_modules = missing(modules)
+    if missing_modules:
+        raise UsageError(f"this kernel ({platform.release()}) has no {', '.join(missing_modules)}: {remedy()}")
 
 
 def remedy() -> str:
@@ -118,8 +118,8 @@ def remedy() -> str:
 
 
 def _missing_here(sock: NetlinkSocket, modules: Collection[str]) -> list[str]:
-    lacking = {need.module for need in NEEDS if need.module in modules and not _holds(need, sock, _device(sock, need.device))}
-    return [name for name in MODULES if name in lacking]
+    absent = {need.module for need in NEEDS if need.module in modules and not _holds(need, sock, _device(sock, need.device))}
+    return [name for name in MODULES if name in absent]
 
 
 def _device(sock: NetlinkSocket, name: str) -> int:
@@ -183,7 +183,7 @@ def _needs() -> tuple[Need, ...]:
     red = Queue(10**6, "red", Marking("step", k_bytes=3028))
     fifo = Queue(10**6, "bfifo")
     known = filter(None, map(controllers.find, controllers.names()))
-    tcp = {each for each in known if not each.nic}  # a NIC's algorithm is no kernel module
+    tcp = {control for control in known if not control.nic}  # a NIC's algorithm is no kernel module
     return (
         Need("veth", lambda sock, at: sock.batch([set_up(at, "probe")])),
         Need("openvswitch", _openvswitch),
@@ -196,7 +196,7 @@ def _needs() -> tuple[Need, ...]:
         Need("act_mirred", lambda sock, at: sock.batch(shapers.redirect(at, at, "probe")[1:])),
         Need("bpf", _bpf),
         Need("cls_bpf", _cls_bpf, "bpf"),
-        *(Need(f"tcp_{each.kernel_name}", _tcp(each.kernel_name)) for each in sorted(tcp, key=lambda c: c.name)),
+        *(Need(f"tcp_{control.kernel_name}", _tcp(control.kernel_name)) for control in sorted(tcp, key=lambda c: c.name)),
     )
 
 

@@ -94,14 +94,14 @@ def use_cable(module: Path, folder: Path = STATE) -> None:
 
 
 def _use_cable(module: Path, folder: Path) -> None:
-    wanted, loaded = cable_module.build_id(module), cable_module.LOADED.is_dir()
-    if loaded and cable_module.loaded_build_id() == wanted:
+    build_id, loaded = cable_module.build_id(module), cable_module.LOADED.is_dir()
+    if loaded and cable_module.loaded_build_id() == build_id:
         return
     if loaded and not _is_ours(folder / MARK):
         raise KernelError("a module 'cable' that is not ours is loaded: unload it (rmmod cable), or set host.links=netem")
     if loaded and not cable_module.unload():
         raise KernelError("another build of the module cable is in use by another run: wait for it, or set host.links=netem")
-    _put(folder / MARK, wanted + "\n")
+    _put(folder / MARK, build_id + "\n")
     cable_module.load(module)
 
 
@@ -116,24 +116,24 @@ def clean(folder: Path = STATE) -> list[str]:
 
 
 def _clean(folder: Path) -> list[str]:
-    said, living = [], 0
+    messages, living = [], 0
     for path in sorted(folder.glob("*.run")):
         run = _read(path)
         if run is not None and run.runner.alive():
             living += 1
-            said.append(f"left    {path}: process {run.runner.pid} is running {run.out}")
+            messages.append(f"left    {path}: process {run.runner.pid} is running {run.out}")
             continue
         if run is not None:
-            said += _end(run.ground)
+            messages += _end(run.ground)
         path.unlink()
-        said.append(f"removed {path}")
+        messages.append(f"removed {path}")
     for path in folder.glob(f"*{PARTIAL}"):
         remove_left_over(path)
     if (folder / MARK).exists() and not living:
-        said += _unload(folder / MARK)
+        messages += _unload(folder / MARK)
     if not any(folder.iterdir()):
         folder.rmdir()
-    return said
+    return messages
 
 
 @contextmanager
@@ -186,8 +186,8 @@ def _end(ground: Process) -> list[str]:
 
 def _unload(mark: Path) -> list[str]:
     """Removes the mark, and also the module if it is dc-gym's. The marked load may have failed or never begun."""
-    ours = cable_module.LOADED.is_dir() and _is_ours(mark)
-    if ours:
+    is_own = cable_module.LOADED.is_dir() and _is_ours(mark)
+    if is_own:
         for _ in range(100):  # namespaces are taken apart some time after their last process ends
             if cable_module.unload():
                 break
@@ -195,4 +195,4 @@ def _unload(mark: Path) -> list[str]:
         else:
             raise TestbedError("the module cable is still in use: by a network that is not ours?")
     mark.unlink()
-    return ["unloaded the module cable"] if ours else []
+    return ["unloaded the module cable"] if is_own else []

@@ -85,7 +85,7 @@ def environment() -> dict[str, str]:
 
     It has this command's cache and checkout, and nothing of the caller's own.
     """
-    kept = {name: os.environ[name] for name in ("DCGYM_TRACEBACK", "COLUMNS") if name in os.environ}
+    inherited = {name: os.environ[name] for name in ("DCGYM_TRACEBACK", "COLUMNS") if name in os.environ}
     return {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "PYTHONPATH": str(PROGRAMS.parent.parent),
@@ -93,7 +93,7 @@ def environment() -> dict[str, str]:
         "LC_ALL": "C.UTF-8",
         "DCGYM_CACHE": str(cache_dir()),
         cache.TRUST: "1",
-        **kept,
+        **inherited,
     }
 
 
@@ -109,15 +109,15 @@ def run(
             for end in pair:
                 stack.enter_context(end)
         qemu = subprocess.Popen(
-            _qemu(kernel, work, [theirs.fileno() for _, theirs in pairs], share, memory_bytes, cpus),
-            stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno() for _, theirs in pairs], start_new_session=True,
+            _qemu(kernel, work, [vm_end.fileno() for _, vm_end in pairs], share, memory_bytes, cpus),
+            stdin=subprocess.DEVNULL, pass_fds=[vm_end.fileno() for _, vm_end in pairs], start_new_session=True,
             stdout=subprocess.DEVNULL, stderr=stack.enter_context((work / "qemu.log").open("wb")),
             cwd=work,  # qemu takes the VM's firmware from the folder where it starts, if a file there is called like it
         )  # fmt: skip
         stack.callback(_end, qemu)
-        for _, theirs in pairs:
-            theirs.close()
-        return _Conversation(work, *(ours for ours, _ in pairs)).hold()
+        for _, vm_end in pairs:
+            vm_end.close()
+        return _Conversation(work, *(host_end for host_end, _ in pairs)).hold()
 
 
 class _Conversation:
@@ -167,10 +167,10 @@ class _Conversation:
         while self._selector.get_map() and time.monotonic() < patience:
             self._pass_on()
 
-    def _story(self, what: str) -> str:
+    def _story(self, problem: str) -> str:
         lines = [line for name in ("qemu.log", "console.log") if (self._work / name).exists()
                  for line in (self._work / name).read_text(errors="replace").splitlines()]  # fmt: skip
-        return "\n".join([what, *(f"  vm: {line}" for line in lines[-SHOWN_LINES:])])
+        return "\n".join([problem, *(f"  vm: {line}" for line in lines[-SHOWN_LINES:])])
 
 
 def _qemu(kernel: VmKernel, work: Path, fds: Sequence[int], share: Path, memory_bytes: int, cpus: int) -> list[str]:

@@ -58,15 +58,15 @@ class VmKernel:
 def ensure(progress: Progress, renew: bool = False) -> VmKernel:
     """Returns the kernel from the cache and fetches it first if it is not there."""
     base = make_folder(cache_dir() / "vm")
-    found = None if renew else load(base / "current")
-    if found is not None:
-        return found
+    kernel = None if renew else load(base / "current")
+    if kernel is not None:
+        return kernel
     with (
         locked(base / "vm.lock", lambda: progress.note("another process is fetching the VM's kernel: waiting for it")),
         partial(base / "vm") as work,
     ):
-        found = None if renew else load(base / "current")
-        return found or _fetch(work, base, progress)
+        kernel = None if renew else load(base / "current")
+        return kernel or _fetch(work, base, progress)
 
 
 def load(current: Path) -> VmKernel | None:
@@ -132,29 +132,29 @@ def _unpack_headers(apt: Apt, release: str, into: Path, work: Path, progress: Pr
 
 def _take_modules(tree: Path, out: Path) -> None:
     """Copies the needed modules and all modules that they depend on, uncompressed."""
-    found = {_module_name(path): path for path in tree.rglob("*.ko*")}
-    order = load_order(WANTED, {name: path for name, path in found.items()})
+    paths = {_module_name(path): path for path in tree.rglob("*.ko*")}
+    order = load_order(WANTED, {name: path for name, path in paths.items()})
     folder = make_folder(out / "modules")
     for name in order:
-        (folder / f"{name}.ko").write_bytes(_read_module(found[name]))
+        (folder / f"{name}.ko").write_bytes(_read_module(paths[name]))
     (out / "modules.json").write_text(json.dumps([f"{name}.ko" for name in order]))
 
 
-def load_order(wanted: Iterable[str], found: Mapping[str, Path]) -> list[str]:
-    """Returns `wanted` and the modules that they depend on, each after its own dependencies.
+def load_order(modules: Iterable[str], paths: Mapping[str, Path]) -> list[str]:
+    """Returns `modules` and the modules that they depend on, each after its own dependencies.
 
     A missing module counts as built in.
     """
     order: list[str] = []
 
     def visit(name: str) -> None:
-        if name in order or name not in found:
+        if name in order or name not in paths:
             return
-        for other in dependencies(_read_module(found[name])):
+        for other in dependencies(_read_module(paths[name])):
             visit(other)
         order.append(name)
 
-    for name in wanted:
+    for name in modules:
         visit(name)
     return order
 

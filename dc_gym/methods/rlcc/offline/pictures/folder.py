@@ -21,9 +21,9 @@ def draw(path: Path, file: NicPolicy, out: Path, *, lab: bool, force: bool) -> N
         out.mkdir(parents=True, exist_ok=True)
     drawn = {"policy": policies.draw, "surfaces": policies.draw_surfaces, "steps": scenarios.draw_steps}
     places = {name: out / f"{name}.png" for name in (*drawn, "scenario")}
-    marks = {name: mark_of("method rlcc explain", [path], place) for name, place in places.items()}
-    for name, place in places.items():
-        require_place(place, is_marked(marks[name]), force=force)
+    marks = {name: mark_of("method rlcc explain", [path], picture) for name, picture in places.items()}
+    for name, picture in places.items():
+        require_place(picture, is_marked(marks[name]), force=force)
     for name, make in drawn.items():
         say(kit.save(make(file, path.stem), places[name], mark=marks[name]))
     traces = [scenario.in_fluid(file)]

@@ -81,9 +81,9 @@ def _shades(axes: Axes, policy: TablePolicy, unit: float, acted: tuple[float, fl
     """Draws the action over both errors."""
     span = np.linspace(-1.0, 4.0, points)
     now, before = np.meshgrid(span, span)
-    said = policy(_inputs(before, now, unit, acted))
-    axes.contour(now, before, said, levels=[1.0], colors="black", linewidths=1.2)
-    return axes.pcolormesh(now, before, said, cmap=COLOURS, norm=TwoSlopeNorm(1.0, 1 / MAX_ACTION, MAX_ACTION), rasterized=True)
+    action = policy(_inputs(before, now, unit, acted))
+    axes.contour(now, before, action, levels=[1.0], colors="black", linewidths=1.2)
+    return axes.pcolormesh(now, before, action, cmap=COLOURS, norm=TwoSlopeNorm(1.0, 1 / MAX_ACTION, MAX_ACTION), rasterized=True)
 
 
 def _steady(axes: Axes, file: NicPolicy, policy: TablePolicy) -> None:
@@ -100,14 +100,14 @@ def _steady(axes: Axes, file: NicPolicy, policy: TablePolicy) -> None:
 
 def _settled(axes: Axes, file: NicPolicy, policy: TablePolicy) -> None:
     flows, round_trips = (FLOWS[:-2], 400) if fluid.memory_size(policy) else (FLOWS, 1200)  # memory makes it slow
-    found = fluid.outcomes(policy, flows, file.scaling, round_trips)
+    outcomes = fluid.outcomes(policy, flows, file.scaling, round_trips)
     counts = np.array(flows, np.float64)
     offset = fluid.resting_error(file.policy, file.scaling)
     axes.plot(counts, file.scaling.inflation(counts), color=LAW, linestyle="--", label="eq. 2")
     axes.plot(counts, file.scaling.inflation(counts, offset), color=PAPER, label=f"eq. 2 at its rest, {offset:+.3f} targets")
-    axes.plot(counts, [each.inflation for each in found], "o", color=OURS, label="fluid model")
+    axes.plot(counts, [outcome.inflation for outcome in outcomes], "o", color=OURS, label="fluid model")
     axes.set_xscale("log", base=2)
-    axes.set_xticks(flows, [number(each) for each in flows], rotation=45)
+    axes.set_xticks(flows, [number(count) for count in flows], rotation=45)
     axes.minorticks_off()
     axes.set_xlabel("Flows")
     axes.set_ylabel("RTT over base RTT")

@@ -59,9 +59,9 @@ def _trace(trace: FlowTrace, file: NicPolicy, axes: list[Axes]) -> None:
         fontsize=10,
     )
     for state, (colour, label) in STATES.items():
-        mine = np.array([each == state for each in trace.state()])
-        error.plot(trace.times[mine], trace.errors[mine], ".", color=colour, markersize=4, label=label)
-        action.plot(trace.times[mine], trace.actions[mine], ".", color=colour, markersize=4)
+        rows = np.array([flow_state == state for flow_state in trace.state()])
+        error.plot(trace.times[rows], trace.errors[rows], ".", color=colour, markersize=4, label=label)
+        action.plot(trace.times[rows], trace.actions[rows], ".", color=colour, markersize=4)
     error.set_yscale("symlog", linthresh=2.0)
     error.set_ylim(-1.2, 1.2 * max(4.0, float(trace.errors[late].max(initial=1.0))))
     error.set_yticks([tick for tick in (-1, 0, 1, 2, 5, 10, 20, 50, 100, 200, 500) if tick < error.get_ylim()[1]])
