@@ -64,13 +64,15 @@ def main() -> None:
         order = np.argsort(-np.concatenate(group_returns), kind="stable")
         best = nets[order[: args.nets // 4]]
         mean, deviation = best.mean(0), np.maximum(best.std(0), LEAST_DEVIATION)
-        told = np.concatenate(group_returns)
+        returns = np.concatenate(group_returns)
         rate = generation * args.nets / (time.perf_counter() - begun_s)
-        print(f"generation {generation}, return {told.mean():.2f}, best {told.max():.2f}, {rate:.1f} episodes/s", flush=True)
+        print(
+            f"generation {generation}, return {returns.mean():.2f}, best {returns.max():.2f}, {rate:.1f} episodes/s", flush=True
+        )
     if args.save:
         net = mean.reshape(outputs, inputs + 1)
-        told = {"command": "examples/evolution.py", "algorithm": "CEM", "seed": args.seed, "generations": args.generations}
-        policy_of(envs, [(net[:, 1:], net[:, 0])], provenance=told).write(args.save)
+        provenance = {"command": "examples/evolution.py", "algorithm": "CEM", "seed": args.seed, "generations": args.generations}
+        policy_of(envs, [(net[:, 1:], net[:, 0])], provenance=provenance).write(args.save)
         print(args.save)
     envs.close()
 

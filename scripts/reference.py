@@ -302,7 +302,7 @@ REGIONS: dict[str, Callable[[], Iterator[str]]] = {
     ),
     **{file: partial(columns, file) for file in FILES},
     "summary.json": metrics,
-    "files": lambda: (f"- {code(name)}: {short(told)}" for name, told in CONTENTS.items()),
+    "files": lambda: (f"- {code(name)}: {short(text)}" for name, text in CONTENTS.items()),
 }
 
 if __name__ == "__main__":

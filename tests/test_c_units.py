@@ -25,8 +25,10 @@ def graph(texts: dict[str, str]) -> dict[str, set[str]]:
         unit = name.rpartition(".")[0]
         for included in INCLUDE.findall(code):
             beside = (ROOT / name).parent.joinpath(included).resolve()
-            found = [other for other in texts if ROOT / other == beside] or [o for o in texts if f"/{o}".endswith(f"/{included}")]
-            needs[unit] |= {other.rpartition(".")[0] for other in found} - {unit}
+            matches = [other for other in texts if ROOT / other == beside] or [
+                o for o in texts if f"/{o}".endswith(f"/{included}")
+            ]
+            needs[unit] |= {other.rpartition(".")[0] for other in matches} - {unit}
         if name.endswith(".c") and not name.startswith("tests/"):  # a test may stand in for a unit
             defined = set(DEFINED.findall(code))
             for header, declared in headers.items():

@@ -204,9 +204,9 @@ def test_a_method_enters_the_tree(copy: Path) -> None:
     (nic / "card.toml").write_text(CARD.replace("New AIMD", "Mild AIMD"))
     (copy.parent / "mild.toml").write_text(SPEC.replace("new-aimd", "mild-aimd"))
     more = ("dcgym list", "dcgym method mild train", "dcgym run ../mild.toml --out results/mild --no-plot")
-    said = work_through("A method", copy, *more, "git init -q . && git add -A", f"{PYTEST} tests/test_methods.py -k mild")
-    assert len(re.findall(r"\d+ passed", said)) == 2 and re.search(r"^  mild-aimd +Mild AIMD, reads ECN$", said, re.MULTILINE)
-    assert "\ntrained\n" in said and "| `mild` | " in (copy / "docs" / "environment.md").read_text()
+    output = work_through("A method", copy, *more, "git init -q . && git add -A", f"{PYTEST} tests/test_methods.py -k mild")
+    assert len(re.findall(r"\d+ passed", output)) == 2 and re.search(r"^  mild-aimd +Mild AIMD, reads ECN$", output, re.MULTILINE)
+    assert "\ntrained\n" in output and "| `mild` | " in (copy / "docs" / "environment.md").read_text()
     manifest = json.loads((copy / "results" / "mild" / "manifest.json").read_text())
     assert "methods/mild" in manifest["sources"] and "methods/rlcc" not in manifest["sources"]
     names = ("__init__.py", "method.py", "reward.py", "nic/mild_aimd/mild-aimd.h", "nic/mild_aimd/card.toml")

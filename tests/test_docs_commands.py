@@ -188,7 +188,7 @@ def test_what_is_quick_fits_into_a_default_run() -> None:
     assert 0 < total <= ALL_QUICK_S, f'{total:.0f} s of CPU; give some commands of {TABLE.name} level = "long"'
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda each: f"{each.page}:{each.line}")
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: f"{command.page}:{command.line}")
 def test_the_command_line_takes_it(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     if (words := dcgym_words(command.text)) is not None:
         try:
@@ -203,7 +203,7 @@ def test_the_command_line_takes_it(command: Command, capsys: pytest.CaptureFixtu
         assert extra[1] in extras, f"{command.where}: no such extra"
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda each: f"{each.page}:{each.line}")
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: f"{command.page}:{command.line}")
 def test_the_files_that_it_names_are_there(command: Command) -> None:
     for word in shlex.split(as_typed(command.text)):
         path = word.partition(":")[0]
@@ -234,7 +234,7 @@ def test_options_that_sentences_name_exist(page: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda each: f"{each.page}:{each.line}")
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: f"{snippet.page}:{snippet.line}")
 def test_snippets_are_python(snippet: Snippet) -> None:
     compile(textwrap.dedent(snippet.text), snippet.where, "exec")
 

@@ -71,7 +71,7 @@ def parsers(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[s
 
 
 COMMANDS = dict(parsers(parser.build()))
-OF_ALL = {option for each in COMMANDS.values() for option in each._option_string_actions}
+OF_ALL = {option for command_parser in COMMANDS.values() for option in command_parser._option_string_actions}
 
 
 def options_of(name: str) -> set[str]:

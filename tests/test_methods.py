@@ -118,7 +118,7 @@ def test_nothing_outside_of_a_method_imports_it(name: str) -> None:
 def test_no_code_of_the_core_has_a_method_s_name(name: str) -> None:
     """No text that is a name (a key of a table, a branch) is a method's, or that of one of its algorithms or kinds."""
     method = methods.by_name()[name]
-    parts = {name, *method.policies, *(each.algorithm for each in method.nic_policies.values())}
+    parts = {name, *method.policies, *(policy.algorithm for policy in method.nic_policies.values())}
     folders = ("base", "nets", "spec", "run", "learn", "cli", "study", "results")
     files = [path for folder in folders for path in (ROOT / "dc_gym" / folder).rglob("*.py")]
     assert len(files) > 200

@@ -97,10 +97,10 @@ SORTS = {
 }
 MARKING = {"marking": "step"}
 """The markings that actuators need; the others can do without."""
-CASES = [(sort, name) for sort, each in SORTS.items() for name in (*each.registry, each.example)]
+CASES = [(sort, name) for sort, entry in SORTS.items() for name in (*entry.registry, entry.example)]
 NIC_ALGORITHMS = (*algorithms.names(), "aimd")
 MATRIX = "source,destination,port,start,stop,size\nh1,h3,80,0,0,0\nh2,h4,80,0,0,700\n"
-OF_METHODS = {name for each in methods.by_name().values() for name in each.policies}
+OF_METHODS = {name for method in methods.by_name().values() for name in method.policies}
 """Policies that the pages of methods tell of."""
 SAMPLES: dict[Any, Any] = {
     **{COUNT: 4, NUMBER: 0.25, RATE: "10Mbit/s", TIME: "1ms", SIZE: "20kB", AMOUNT: "20p", THRESHOLD: "20p"},
@@ -369,8 +369,8 @@ def calm(registries: None) -> None:
     usercode.load(EXAMPLES / "calm.py")
 
 
-FEATURES = (*(each.name for each in observation.features()), "standing")
-REWARDS = (*(each.name for each in reward.rewards()), "unrest")
+FEATURES = (*(feature.name for feature in observation.features()), "standing")
+REWARDS = (*(term.name for term in reward.rewards()), "unrest")
 
 
 def feature(name: str) -> observation.Feature:

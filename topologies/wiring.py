@@ -54,7 +54,7 @@ class Wiring:
     @cached_property
     def links(self) -> LinkSpec:
         """The keys that hold for all links."""
-        return LinkSpec(**{each.name: getattr(self.spec, each.name) for each in fields(LinkSpec)})
+        return LinkSpec(**{key.name: getattr(self.spec, key.name) for key in fields(LinkSpec)})
 
     @property
     def in_bdps(self) -> bool:

@@ -56,7 +56,13 @@ class LinkCase:
     def sample_times(self) -> list[int]:
         """Times of samples: some are random, some are exactly when frames leave or arrive."""
         chance = random.Random(self.name)
-        events = [t for run in self.runs for each in run.passages if not each.dropped for t in (each.frame.t_ns, each.depart_ns)]
+        events = [
+            t
+            for run in self.runs
+            for passage in run.passages
+            if not passage.dropped
+            for t in (passage.frame.t_ns, passage.depart_ns)
+        ]
         horizon = max(events) + 1
         half = self.samples // 2
         times = [chance.randrange(horizon) for _ in range(self.samples - half)] + [chance.choice(events) for _ in range(half)]

@@ -137,7 +137,7 @@ class PeerRow:
     """PAUSE frames of priority flow control."""
 
 
-COLUMNS = ("peer", *(each.name for kind in (PeerCase, PeerRow) for each in fields(kind)))
+COLUMNS = ("peer", *(column.name for kind in (PeerCase, PeerRow) for column in fields(kind)))
 
 
 def stored(peer: str, path: Path = STORED) -> dict[PeerCase, PeerRow]:

@@ -103,7 +103,7 @@ def _check(cost: AlgorithmCost) -> Check:
     times = ", ".join(f"{name} {took_ns:.0f}" for name, took_ns in cost.times_ns.items())
     size = f"{cost.instructions} instructions, {4 * cost.algorithm.state_words} bytes a flow, verifier {cost.verified:,}"
     policies = methods.nic_policies().values()
-    bound_ns = next((each.bound_ns for each in policies if each.algorithm == cost.algorithm.name), None)
+    bound_ns = next((policy.bound_ns for policy in policies if policy.algorithm == cost.algorithm.name), None)
     required = "reported" if bound_ns is None else f"< {bound_ns} ns"
     within = bound_ns is None or cost.worst_ns < bound_ns
     return Check(cost.algorithm.name, required, f"{times} ns ({cost.how}); {size}", within)

@@ -120,7 +120,7 @@ class Method(NamedTuple):
 
     def acts_in(self, names: set[str]) -> bool:
         """Returns whether one of these names, which a spec gives, is a policy, a reward or an algorithm of the method."""
-        algorithms = (each.algorithm for each in self.nic_policies.values())
+        algorithms = (policy.algorithm for policy in self.nic_policies.values())
         return not names.isdisjoint({*self.policies, *self.rewards, *algorithms})
 
 
@@ -133,9 +133,9 @@ def by_name() -> Mapping[str, Method]:
 
 def nic_policies() -> Mapping[str, MethodNicPolicy]:
     """Returns the kinds of policies for NICs by name."""
-    return {kind: each for method in by_name().values() for kind, each in method.nic_policies.items()}
+    return {kind: policy for method in by_name().values() for kind, policy in method.nic_policies.items()}
 
 
 def trainers() -> Mapping[str, MethodTrainer]:
     """Returns the trainings of methods by name."""
-    return {name: each for method in by_name().values() for name, each in method.trainers.items()}
+    return {name: trainer for method in by_name().values() for name, trainer in method.trainers.items()}

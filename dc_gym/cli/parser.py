@@ -282,7 +282,7 @@ def _add_train(commands: Any) -> None:
     summary = "train a policy in labs with RLlib (extra `rl`); again with --resume, it goes on where it stopped"
     example = "dcgym train examples/dumbbell.toml --algo PPO --steps 200000 --out results/ppo"
     trainers = methods.trainers()
-    example += "".join(f"\n  {each.example}" for each in trainers.values())
+    example += "".join(f"\n  {trainer.example}" for trainer in trainers.values())
     parser = _add(commands, "train", summary, example, _delegate("dc_gym.cli.train"))
     _add_spec(parser, "; none with --agents ".join((SPEC, *trainers)), optional=True)
     algo = "PPO, APPO, SAC, DQN, DDPG, TD3, REINFORCE, or your own as module:Class or file.py:Class"
@@ -300,7 +300,10 @@ def _add_train(commands: Any) -> None:
     ):
         parser.add_argument(f"--{name}", type=arguments.count, metavar="N", help=help_text)
     choices = ("central", "hosts", "switches", "ports", *trainers)
-    agents = ["one for the network, each host, switch or port where something is set", *(each.help for each in trainers.values())]
+    agents = [
+        "one for the network, each host, switch or port where something is set",
+        *(trainer.help for trainer in trainers.values()),
+    ]
     parser.add_argument("--agents", choices=choices, help=", or ".join(agents) + " (default: agent.agents of SPEC)")
     whose = "of many agents: one policy for all of them, or each its own (default: shared)"
     parser.add_argument("--policies", choices=("shared", "own"), help=whose)

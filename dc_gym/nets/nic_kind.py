@@ -72,4 +72,4 @@ class NicKindReference:
 
 def reference_of(algorithm: str) -> NicKindReference | None:
     """Returns what an algorithm that runs a method's kind of policies is compared with, or None for another algorithm."""
-    return next((each.reference() for each in methods.nic_policies().values() if each.algorithm == algorithm), None)
+    return next((policy.reference() for policy in methods.nic_policies().values() if policy.algorithm == algorithm), None)

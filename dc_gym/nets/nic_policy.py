@@ -62,8 +62,8 @@ class NicPolicy(PolicyFile):
 
     @property
     def _kind(self) -> NicKind:
-        found: NicKind = self._of_method.kind()
-        return found
+        kind: NicKind = self._of_method.kind()
+        return kind
 
     def describe(self) -> str:
         """Describes the policy's form in one line."""
@@ -107,9 +107,9 @@ class NicPolicy(PolicyFile):
             number_type = np.integer if name in WHOLE else np.floating
             if not np.issubdtype(array.dtype, number_type):
                 raise AgentError(f"array {name!r} is of {array.dtype}, not of {number_type.__name__} numbers; {GUIDE}")
-        own: NicKind = methods.nic_policies()[kind].kind()
-        scaling = None if own.scaling is None else own.scaling(**_numbers(payload.entries["scaling"]))
-        policy = cls(own.read(payload), scaling, provenance)
+        nic_kind: NicKind = methods.nic_policies()[kind].kind()
+        scaling = None if nic_kind.scaling is None else nic_kind.scaling(**_numbers(payload.entries["scaling"]))
+        policy = cls(nic_kind.read(payload), scaling, provenance)
         if not np.array_equal(arrays["table"], policy.table()):
             raise AgentError("its table is not what its numbers give; make it again with this version of dc-gym")
         return policy
@@ -169,7 +169,7 @@ def load(algorithm: str, path: Path | None = None) -> NicPolicy:
     """Returns the policy for a run of an algorithm. Raises AgentError if the algorithm runs another kind of policy."""
     policy = NicPolicy.read(path or shipped(algorithm))
     runs, known = nic_algorithm(policy.kind), methods.nic_policies()
-    others = {each.algorithm for each in known.values()}
+    others = {method_policy.algorithm for method_policy in known.values()}
     if algorithm != runs and (algorithm in others or not known[policy.kind].shared):
         raise AgentError(f"{path}: is a policy of the kind {policy.kind!r}, which {runs} runs; {algorithm} was asked for")
     return policy
@@ -203,8 +203,8 @@ class TablePolicy:
     @property
     def _kind(self) -> NicKind:
         number = int(self.words[2])
-        found: NicKind = next(each.kind() for each in methods.nic_policies().values() if each.number == number)
-        return found
+        kind: NicKind = next(policy.kind() for policy in methods.nic_policies().values() if policy.number == number)
+        return kind
 
     def step(self, inputs: Floats, memory: Floats) -> tuple[Floats, Floats]:
         """Returns the outputs for inputs [flows, inputs], and the memory [flows, memory] after them."""

@@ -38,8 +38,8 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 def nic_algorithm(kind: str) -> str:
     """Returns the algorithm that comes with dc-gym and runs policies of this kind. A kind that is not for NICs has none: ""."""
-    found = methods.nic_policies().get(kind)
-    return "" if found is None else found.algorithm
+    policy = methods.nic_policies().get(kind)
+    return "" if policy is None else policy.algorithm
 
 
 def _kinds() -> dict[str, tuple[str, str]]:

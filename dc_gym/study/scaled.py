@@ -65,7 +65,7 @@ def variant(
     workload: Mapping[str, Any],
     length: RunLength,
     full: RunLength,
-    own: Mapping[str, Any],
+    spec_keys: Mapping[str, Any],
     full_network: ScaledNetwork | None = None,
     **fields: Any,
 ) -> Variant:
@@ -74,7 +74,7 @@ def variant(
     Args:
         controller: its controller; None: its policy's.
         length: the length of a run at 100 Gbit/s; `full`: the length with `--length full`, when `full_network` is its network.
-        own: more dotted keys of the spec.
+        spec_keys: more dotted keys of the spec.
         fields: other fields of the variant.
     """
 
@@ -88,7 +88,7 @@ def variant(
             "monitor.interval": format_time(RATE_INTERVAL_NS * scale // SWEEPS),
             "monitor.tcp_interval": format_time(RATE_INTERVAL_NS * scale),
             "controller.name": controller,
-            **scaled(own, scale),
+            **scaled(spec_keys, scale),
         }
 
     values, whole = at(network, length, SCALE), at(full_network or network, full, 1)

@@ -70,7 +70,7 @@ def show(reports: Sequence[Report], missing: Sequence[str]) -> None:
     groups = dict.fromkeys(report.study.group for report in reports)
     for name in [*groups, *(["all"] if len(groups) > 1 else [])]:
         selected = [report for report in reports if name in (report.study.group, "all")]
-        counted = [found for report in selected for found in report.findings if found.claim.counted]
+        counted = [finding for report in selected for finding in report.findings if finding.claim.counted]
         numbers = list(printed(selected))
         causes_shown = sum(finding.cause is not None and finding.cause.shown for finding in counted)
         old = sum(finding.claim.counted for report in selected if report.old for finding in report.findings)

@@ -17,7 +17,7 @@ from dc_gym.run.grounds import ground
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "made"
     (folder / "deep").mkdir(parents=True)
     for name in ("first", "deep/second"):
@@ -26,33 +26,33 @@ def made(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_list_is_that_of_sha256sum(made: Path) -> None:
-    subprocess.run(["sha256sum", "--check", "--strict", contents.SUMS], cwd=made, check=True, capture_output=True)
-    contents.check(made, "make it again")
+def test_the_list_is_that_of_sha256sum(folder: Path) -> None:
+    subprocess.run(["sha256sum", "--check", "--strict", contents.SUMS], cwd=folder, check=True, capture_output=True)
+    contents.check(folder, "make it again")
 
 
-def test_a_file_of_another_content_is_named_with_the_remedy(made: Path) -> None:
+def test_a_file_of_another_content_is_named_with_the_remedy(folder: Path) -> None:
     """Also one of the same size and time: the time of change says so."""
-    second = made / "deep/second"
-    contents.check(made, "make it again")
+    second = folder / "deep/second"
+    contents.check(folder, "make it again")
     status = second.stat()
     second.write_text("deep/SECOND")
     os.utime(second, ns=(status.st_atime_ns, status.st_mtime_ns))
     with pytest.raises(MachineError, match=r"made/deep/second: not the file that was made, .*; make it again$"):
-        contents.check(made, "make it again")
-    contents.check(made, "make it again", ["first"])
+        contents.check(folder, "make it again")
+    contents.check(folder, "make it again", ["first"])
     second.unlink()
     with pytest.raises(MachineError, match="deep/second: not the file"):
-        contents.check(made, "make it again")
+        contents.check(folder, "make it again")
 
 
-def test_what_is_not_in_the_list_is_not_run(made: Path) -> None:
-    (made / "third").write_text("third")
+def test_what_is_not_in_the_list_is_not_run(folder: Path) -> None:
+    (folder / "third").write_text("third")
     with pytest.raises(MachineError, match="made/third: not the file"):
-        contents.check(made, "make it again", ["third"])
-    (made / contents.SUMS).unlink()
+        contents.check(folder, "make it again", ["third"])
+    (folder / contents.SUMS).unlink()
     with pytest.raises(MachineError, match=r"SHA256SUMS: cannot be read .* make it again"):
-        contents.check(made, "make it again")
+        contents.check(folder, "make it again")
 
 
 @pytest.mark.root
@@ -65,10 +65,10 @@ def test_root_runs_no_program_that_was_changed(tmp_path: Path, monkeypatch: pyte
         ground.check_programs()
 
 
-def test_the_host_ground_runs_no_switch_that_was_changed(made: Path) -> None:
-    (made / "first").write_text("another")
+def test_the_host_ground_runs_no_switch_that_was_changed(folder: Path) -> None:
+    (folder / "first").write_text("another")
     with pytest.raises(MachineError, match="made/first: not the file that was made"):
-        openvswitch.OpenVSwitch(made, "1", "ovs-1").check_contents()
+        openvswitch.OpenVSwitch(folder, "1", "ovs-1").check_contents()
 
 
 def test_a_module_that_was_changed_is_not_loaded(tmp_path: Path) -> None:

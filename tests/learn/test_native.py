@@ -134,7 +134,7 @@ def frames_of(*overrides: str) -> list[Frame]:
     return frames
 
 
-@pytest.mark.parametrize("overrides", SCENES, ids=lambda each: " ".join(each) or "pairs")
+@pytest.mark.parametrize("overrides", SCENES, ids=lambda overrides: " ".join(overrides) or "pairs")
 @pytest.mark.parametrize("history", [1, 3])
 def test_observations_are_those_of_python(overrides: tuple[str, ...], history: int) -> None:
     lab_scene, _ = scene(*overrides)
@@ -150,7 +150,7 @@ def test_observations_are_those_of_python(overrides: tuple[str, ...], history: i
         assert np.array_equal(lab.observer.observe(lab.add(frame)), lab.seen)
 
 
-@pytest.mark.parametrize("overrides", SCENES, ids=lambda each: " ".join(each) or "pairs")
+@pytest.mark.parametrize("overrides", SCENES, ids=lambda overrides: " ".join(overrides) or "pairs")
 @pytest.mark.parametrize("name", sorted(REWARDS))
 def test_rewards_are_those_of_python(overrides: tuple[str, ...], name: str) -> None:
     cost = next(reward.cost for reward in rewards() if reward.name == name)

@@ -206,7 +206,7 @@ def test_a_file_that_is_no_evidence_is_one_line(text: str, tmp_path: Path) -> No
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
+def study_file(tmp_path: Path) -> Path:
     """A study's file of a user's own."""
     file = tmp_path / "rates.py"
     file.write_text(OWN_STUDY)
@@ -223,8 +223,8 @@ def loaded(file: Path, *changes: tuple[str, str]) -> Study:
     return LIBRARY.chosen([str(changed_file)])[0]
 
 
-def test_comments_docstrings_claims_and_styles_change_no_identity(own: Path) -> None:
-    plain = loaded(own)
+def test_comments_docstrings_claims_and_styles_change_no_identity(study_file: Path) -> None:
+    plain = loaded(study_file)
     for change in (
         ("  # a comment", ""),
         ('"""Returns the goodput."""', '"""Returns how much arrived."""'),
@@ -234,25 +234,25 @@ def test_comments_docstrings_claims_and_styles_change_no_identity(own: Path) -> 
         ('"goodput (Mbit/s)"', '"goodput (of all flows, Mbit/s)"'),
         ("MBIT = 1e6", "MBIT = 1e6\nsummary = 1"),  # the name of an attribute that the measure reads
     ):
-        changed = loaded(own, change)
+        changed = loaded(study_file, change)
         assert identity.of_runs(changed) == identity.of_runs(plain), change
         assert identity.of_measures(changed) == identity.of_measures(plain), change
 
 
-def test_specs_and_what_measures_change_identities(own: Path) -> None:
-    plain = loaded(own)
-    specs = loaded(own, ('"5Mbit/s"', '"4Mbit/s"'))
+def test_specs_and_what_measures_change_identities(study_file: Path) -> None:
+    plain = loaded(study_file)
+    specs = loaded(study_file, ('"5Mbit/s"', '"4Mbit/s"'))
     assert identity.of_runs(specs) != identity.of_runs(plain) and identity.of_measures(specs) == identity.of_measures(plain)
     for change in (("MBIT = 1e6", "MBIT = 1e5"), ("MBIT * 1e6", "MBIT * 2e6")):
-        measures = loaded(own, change)
+        measures = loaded(study_file, change)
         assert identity.of_measures(measures) != identity.of_measures(plain), change
         assert identity.of_runs(measures) == identity.of_runs(plain)
 
 
-def test_a_table_with_tuples_as_keys_is_part_of_an_identity(own: Path) -> None:
+def test_a_table_with_tuples_as_keys_is_part_of_an_identity(study_file: Path) -> None:
     read = ("/ MBIT", "/ UNITS[1, 2]")
-    one, other = (loaded(own, read, ("MBIT = 1e6", f"UNITS = {{(1, 2): {unit}}}")) for unit in ("1e6", "1e5"))
-    same = loaded(own, read, ("MBIT = 1e6", "UNITS = {(1, 2): 1_000_000.0}"))
+    one, other = (loaded(study_file, read, ("MBIT = 1e6", f"UNITS = {{(1, 2): {unit}}}")) for unit in ("1e6", "1e5"))
+    same = loaded(study_file, read, ("MBIT = 1e6", "UNITS = {(1, 2): 1_000_000.0}"))
     assert identity.of_measures(one) == identity.of_measures(same) != identity.of_measures(other)
 
 
@@ -294,10 +294,10 @@ def test_a_study_file_outside_gives_only_its_own_code() -> None:
     ],
 )
 def test_mistakes_in_a_study_are_one_line(
-    change: tuple[str, str], message: str, own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    change: tuple[str, str], message: str, study_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own.write_text(OWN_STUDY.replace(*change))
-    assert main.main(["study", "run", str(own), "--out", str(tmp_path / "out"), "--quiet"]) != 0
+    study_file.write_text(OWN_STUDY.replace(*change))
+    assert main.main(["study", "run", str(study_file), "--out", str(tmp_path / "out"), "--quiet"]) != 0
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1 and "Traceback" not in error
 
@@ -405,41 +405,41 @@ def test_a_chain_of_equal_digests_reaches_today() -> None:
 
 @pytest.mark.lab
 def test_a_study_of_ones_own_runs_resumes_reports_and_is_carried_over(
-    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    study_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, evidence = tmp_path / "out", tmp_path / "evidence"
     places = ["--out", str(out), "--evidence", str(evidence), "--quiet"]
-    assert main.main(["study", "run", str(own), *places]) == 0
+    assert main.main(["study", "run", str(study_file), *places]) == 0
     assert "1 same" in capsys.readouterr().out
     file = evidence / "own" / "rates.tsv"
     first = file.read_text()
     runs = sorted((out / "own" / "rates" / "runs").glob("*-s*"))
     assert len(runs) == 6
     times = [run.stat().st_mtime_ns for run in runs]
-    assert main.main(["study", "run", str(own), *places]) == 0
+    assert main.main(["study", "run", str(study_file), *places]) == 0
     assert [run.stat().st_mtime_ns for run in runs] == times and file.read_text() == first
 
     sample = table.read(file)
     assert sample.sample is not None and sample.sample.variant == "slow"
     shutil.rmtree(out)  # pages need the table alone
-    assert main.main(["study", "report", str(own), *places]) == 0
-    assert main.main(["study", "report", str(own), *places, "--parquet", str(tmp_path / "all.parquet"), "--force"]) == 0
+    assert main.main(["study", "report", str(study_file), *places]) == 0
+    assert main.main(["study", "report", str(study_file), *places, "--parquet", str(tmp_path / "all.parquet"), "--force"]) == 0
     assert len(parquet.read_table(tmp_path / "all.parquet")) == 6
     for name in ("index.html", "figure.png", "table.csv", "claims.json"):
         assert (out / "own" / "rates" / name).is_file()
     capsys.readouterr()
 
     file.write_text(first.replace(sample.fingerprint, "0" * 16))  # as if another version had made it
-    assert main.main(["study", "score", str(own), *places]) == 0
+    assert main.main(["study", "score", str(study_file), *places]) == 0
     assert f"evidence of fingerprint {'0' * 16}" in capsys.readouterr().out
-    assert main.main(["study", "carry", str(own), *places]) == 0
+    assert main.main(["study", "carry", str(study_file), *places]) == 0
     assert "carried over" in capsys.readouterr().out
-    assert main.main(["study", "score", str(own), *places]) == 0
+    assert main.main(["study", "score", str(study_file), *places]) == 0
     assert "old  " not in capsys.readouterr().out
 
     (evidence / identity.LINEAGE).unlink()
     file.write_text(first.replace(sample.fingerprint, "0" * 16).replace(sample.sample.digest, "1" * 64))
-    assert main.main(["study", "carry", str(own), *places]) == 0
+    assert main.main(["study", "carry", str(study_file), *places]) == 0
     assert "before" in capsys.readouterr().out
     assert not (evidence / identity.LINEAGE).exists()
 

@@ -127,7 +127,7 @@ def test_swift_s_delay_is_its_target(settled, flows):
     ("name", "flows", "settled_ms"),
     [
         ("rlcc-tree", 8, 50),
-        *(long(name, *each) for name in ("rlcc-mlp", "rlcc-tree") for each in ((8, 300), (64, 1500), (512, 2500))),
+        *(long(name, *case) for name in ("rlcc-mlp", "rlcc-tree") for case in ((8, 300), (64, 1500), (512, 2500))),
     ],
 )
 def test_rl_cc_rests_where_its_policy_does(settled, name, flows, settled_ms):

@@ -66,8 +66,8 @@ def test_rates_are_parts_of_the_line():
     ("rate_bps", "duration"),
     [
         *(
-            pytest.param(*each, marks=pytest.mark.long)
-            for each in ((10**6, "3s"), (10**7, "1s"), (10**8, "300ms"), (10**9, "50ms"))
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in ((10**6, "3s"), (10**7, "1s"), (10**8, "300ms"), (10**9, "50ms"))
         ),
         (10**9, "5ms"),
         (LINE_BPS, "2ms"),

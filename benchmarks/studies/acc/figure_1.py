@@ -114,11 +114,16 @@ STUDY = Study(
     variants=[
         Variant(
             name(incast, threshold_kb, setup),
-            {**network, "topology.k_bytes": threshold_kb * KB, "workload.senders": senders, "workload.flows": senders * each},
+            {
+                **network,
+                "topology.k_bytes": threshold_kb * KB,
+                "workload.senders": senders,
+                "workload.flows": senders * per_sender,
+            },
             COLORS[incast],
         )
         for setup, network in SETUPS.items()
-        for incast, (senders, each) in INCASTS.items()
+        for incast, (senders, per_sender) in INCASTS.items()
         for threshold_kb in thresholds_kb(setup)
     ],
     measures=(GOODPUT, QUEUE, EMPTY, PAUSES, DROPPED, BEST),

@@ -46,8 +46,10 @@ SHORTER = {("SECN1", MICE): 16, ("SECN1", MICE_TAIL): 25, ("SECN2", MICE): 52, (
 CLAIMS = [
     *completion.shorter(CENTRAL, SOURCE, SHORTER, CENTRAL),
     *(
-        Claim(f"D-ACC's completion times ({WORDS[each]}) are shorter than C-ACC's", SOURCE, (below(DISTRIBUTED, CENTRAL, each),))
-        for each in (MICE, MICE_TAIL)
+        Claim(
+            f"D-ACC's completion times ({WORDS[column]}) are shorter than C-ACC's", SOURCE, (below(DISTRIBUTED, CENTRAL, column),)
+        )
+        for column in (MICE, MICE_TAIL)
     ),
 ]
 STUDY = Study(

@@ -32,7 +32,7 @@ COLORS = {STEP: "#332288", LINEAR: "#CC6677"}
 THRESHOLDS_KB = tuple(level // 1000 for level in LEVEL_BYTES)
 LOW_KB, HIGH_KB = 20, 640
 """The thresholds over which rewards are compared. From 1 MB on the queue is a large part of 10 MB, so a linear D differs, too."""
-COMPARED_KB = [each for each in THRESHOLDS_KB if each <= HIGH_KB]
+COMPARED_KB = [threshold_kb for threshold_kb in THRESHOLDS_KB if threshold_kb <= HIGH_KB]
 REWARDS = {design: Measure(f"{design}_reward", f"reward, {design} D", digits=4) for design in COLORS}
 RANGE = Measure("range", f"range of D's part, K {LOW_KB} to {HIGH_KB} kB", digits=3)
 ALIKE = 0.015
@@ -80,7 +80,11 @@ def with_ranges(evidence: Evidence) -> Evidence:
     return with_variants(evidence, variants)
 
 
-LINES = [VariantLine("both rewards of the same runs", COLORS[STEP], {float(each): name(each) for each in THRESHOLDS_KB})]
+LINES = [
+    VariantLine(
+        "both rewards of the same runs", COLORS[STEP], {float(threshold_kb): name(threshold_kb) for threshold_kb in THRESHOLDS_KB}
+    )
+]
 STUDY = Study(
     title=TITLE,
     source=SOURCE,
@@ -93,7 +97,7 @@ STUDY = Study(
         "workload.jitter": "100us",
         **common.sampled(60, 20, 5, 20),
     },
-    variants=[Variant(name(each), {"topology.k_bytes": each * 1000}) for each in THRESHOLDS_KB],
+    variants=[Variant(name(threshold_kb), {"topology.k_bytes": threshold_kb * 1000}) for threshold_kb in THRESHOLDS_KB],
     measures=(QUEUE, USE, *REWARDS.values(), RANGE, common.PAUSES),
     measure=measure,
     derive=with_ranges,

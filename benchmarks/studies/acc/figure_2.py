@@ -42,7 +42,9 @@ static bound of its switches, and then takes a dynamic one, since pauses come be
 SETUPS: Mapping[str, Mapping[str, Any]] = {**FABRICS, EARLY: {**FABRICS[PFC], "topology.xoff": f"{EARLY_XOFF_BYTES}B"}}
 LENGTHS_MS = {**dict.fromkeys(FABRICS, (100, LAST_START_MS)), EARLY: (160, EARLY_LAST_START_MS)}
 """Duration of a run, and when its last flow may start."""
-RATIOS = {each.name: Measure(f"{each.name}_ratio", f"{each.title.partition(' (')[0]}, over SECN0's", digits=3) for each in TIMES}
+RATIOS = {
+    column.name: Measure(f"{column.name}_ratio", f"{column.title.partition(' (')[0]}, over SECN0's", digits=3) for column in TIMES
+}
 
 
 def name(workload: str, marking: str, fabric: str = LOSSY) -> str:

@@ -65,7 +65,7 @@ OWN_SETUPS = {
 """Set-ups on which ACC's claims are judged, all but the first counted apart: queue pairs, marking, which of ACC's markings."""
 CASES = [
     *product(SENDERS, (REDRAWN, STEADY), COLORS, [OWN_MARKING]),
-    *((each, pairs, one, how) for pairs, how, of in [*OWN_SETUPS.values()][1:] for each, one in product(SENDERS, of)),
+    *((senders, pairs, one, how) for pairs, how, of in [*OWN_SETUPS.values()][1:] for senders, one in product(SENDERS, of)),
     (max(SENDERS), LATE, "SECN0", OWN_MARKING),
 ]
 """Senders, queue pairs, ACC's marking and the changes to it."""

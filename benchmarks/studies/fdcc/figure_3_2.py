@@ -142,7 +142,7 @@ STUDY = Study(
     measure=measure,
     track=track,
     identities=(
-        *(each for name in PHASES for each in growing(name)),
+        *(criterion for name in PHASES for criterion in growing(name)),
         less_than(VARIANT, LEFT, 2 * FRAME_BYTES),
         less_than(VARIANT, DROPPED, 1),
     ),

@@ -30,8 +30,10 @@ SHORT_MS = (1.25, STOP_MS)
 BY_HAND, CROWDS = "FDCC, policy by hand", "FDCC, never trained alone"
 OTHER_POLICIES = {BY_HAND: "fdcc-scripted", CROWDS: "fdcc-crowds"}
 VARIANTS = over_time.variants(2, over_time.keys(FILE, DURATION_MS, INTERVAL_US), {})
-(OF_FDCC,) = (each for each in VARIANTS if each.name == FDCC)
-VARIANTS += [replace(OF_FDCC, name=who, values={**OF_FDCC.values, "nic.policy": each}) for who, each in OTHER_POLICIES.items()]
+(OF_FDCC,) = (variant for variant in VARIANTS if variant.name == FDCC)
+VARIANTS += [
+    replace(OF_FDCC, name=who, values={**OF_FDCC.values, "nic.policy": policy}) for who, policy in OTHER_POLICIES.items()
+]
 BETTER = "FDCC uses the link better than HPCC: the long flow alone, both flows, and from 1 ms to the end"
 CLAIMS = (
     *(

@@ -96,9 +96,12 @@ LOWEST = "FDCC has the lowest mean slowdown of short flows"
 BEST_AIMED = f"with a policy that {AIMED.label} {LOWEST}"
 FASTER = "with no queue FDCC's short flows are faster than DCQCN's, TIMELY's and RL-CC's"
 CLAIMS = (
-    *(_fastest(each, LOADS, f": {LOWEST}, at every load", RIVALS) for each in WORKLOADS),
-    *(_fastest(each, [CHANGED_LOAD], f", {CHANGED_LOAD} %: {FASTER}", (DCQCN, TIMELY, RLCC), NO_QUEUE) for each in WORKLOADS),
-    *(_fastest(each, [load], f", {load} %: {BEST_AIMED}", RIVALS, AIMED) for each in WORKLOADS for load in HIGHER_LOADS),
+    *(_fastest(workload, LOADS, f": {LOWEST}, at every load", RIVALS) for workload in WORKLOADS),
+    *(
+        _fastest(workload, [CHANGED_LOAD], f", {CHANGED_LOAD} %: {FASTER}", (DCQCN, TIMELY, RLCC), NO_QUEUE)
+        for workload in WORKLOADS
+    ),
+    *(_fastest(workload, [load], f", {load} %: {BEST_AIMED}", RIVALS, AIMED) for workload in WORKLOADS for load in HIGHER_LOADS),
 )
 
 

@@ -70,25 +70,25 @@ def keys(flows: int, senders: int, scale: int, full: bool) -> dict[str, Any]:
     }
 
 
-def name(contestant: str, flows: int, *changes: Change, place: str = "") -> str:
-    """Returns a variant's name. `place`: the network's name, where a study has several."""
-    return common.named(*filter(None, [place]), contestant, changes=changes, after=f"{flows} flows")
+def name(contestant: str, flows: int, *changes: Change, network: str = "") -> str:
+    """Returns a variant's name. `network`: the network's name, where a study has several."""
+    return common.named(*filter(None, [network]), contestant, changes=changes, after=f"{flows} flows")
 
 
 def figure(points: Mapping[str, Sequence[int]], measures: Sequence[Measure], title: str) -> Drawing:
     """Returns the drawing of the contestants over the numbers of flows, which `points` has by the network's name."""
-    lines = common.lines(points, lambda network, contestant, flows: name(contestant, flows, place=network))
+    lines = common.lines(points, lambda network, contestant, flows: name(contestant, flows, network=network))
     return partial(series.figure, series=lines, columns=measures, xlabel="flows", title=title)
 
 
 def variant(
-    contestant: str, flows: int, senders: int, network: Mapping[str, Any], *changes: Change, place: str = "", **more: Any
+    contestant: str, flows: int, senders: int, network: Mapping[str, Any], *changes: Change, network_name: str = "", **more: Any
 ) -> Variant:
     """Returns the variant of a contestant. `more`: other fields of Variant; the scale is that which `measure` is given."""
     scale = more.get("given", {}).get("scale", 1)
     default_keys, full = (keys(flows, senders, scale, full) for full in (False, True))
     return common.variant(
-        name(contestant, flows, *changes, place=place), contestant, {**network, **default_keys}, full, changes, **more
+        name(contestant, flows, *changes, network=network_name), contestant, {**network, **default_keys}, full, changes, **more
     )
 
 
@@ -102,12 +102,12 @@ def compared(
     counts: Sequence[int],
     changes: Changes | None = None,
     setup: str = "",
-    place: str = "",
+    network: str = "",
 ) -> Claim:
     """Returns the claim that a criterion holds between a contestant and each of the others, with each number of flows."""
 
     def called(contender: str, flows: int) -> str:
-        return name(contender, flows, *(changes or {}).get(contender, ()), place=place)
+        return name(contender, flows, *(changes or {}).get(contender, ()), network=network)
 
     pairs = [(called(contestant, flows), called(other, flows)) for flows in counts for other in others]
     return Claim(text, source, tuple(criterion(*pair, measure) for pair in pairs for measure in measures), setup)

@@ -31,9 +31,9 @@ _claim = partial(n_to_one.compared, SOURCE)
 STUDY = Study(
     title=TITLE,
     variants=[
-        n_to_one.variant(who, flows, senders, network, place=place, given=path)
-        for place, (network, senders, path) in NETWORKS.items()
-        for flows in COUNTS[place]
+        n_to_one.variant(who, flows, senders, network, network_name=network_name, given=path)
+        for network_name, (network, senders, path) in NETWORKS.items()
+        for flows in COUNTS[network_name]
         for who in CONTESTANTS
     ],
     measures=n_to_one.MEASURES,
@@ -42,16 +42,16 @@ STUDY = Study(
         *(
             Claim(f"Lossy, {flows} flows: FDCC loses nothing", SOURCE, (less_than(lossy, DROPPED, 1),))
             for flows in COUNTS[LOSSY]
-            for lossy in [name(FDCC, flows, place=LOSSY)]
+            for lossy in [name(FDCC, flows, network=LOSSY)]
         ),
-        _claim("Lossy, 256 flows: FDCC loses less than DCQCN", below, FDCC, [DCQCN], [DROPPED], [256], place=LOSSY),
+        _claim("Lossy, 256 flows: FDCC loses less than DCQCN", below, FDCC, [DCQCN], [DROPPED], [256], network=LOSSY),
         *(
-            _claim(f"{place}: FDCC carries more than HPCC", above, FDCC, [HPCC], [GOODPUT], counts, place=place)
-            for place, counts in COUNTS.items()
+            _claim(f"{network}: FDCC carries more than HPCC", above, FDCC, [HPCC], [GOODPUT], counts, network=network)
+            for network, counts in COUNTS.items()
         ),
         *(
-            _claim(f"{place}, {flows} flows: FDCC is the fairest", below, FDCC, RIVALS, [UNFAIR], [flows], place=place)
-            for place, counts in COUNTS.items()
+            _claim(f"{network}, {flows} flows: FDCC is the fairest", below, FDCC, RIVALS, [UNFAIR], [flows], network=network)
+            for network, counts in COUNTS.items()
             for flows in counts
         ),
     ),

@@ -25,8 +25,8 @@ LONGEST = Measure("switch_queue_bytes_max", "longest queue of a switch (kB)", 1e
 RETRANSMITS = Measure("retransmits", "segments sent again")
 FILE = "answers.csv"
 ANSWERING = ("h1", "h4", "h5")
-REQUESTS = [f"h6,{each},5000,0,0,1000" for each in ANSWERING]
-FLOWS = collect.flow_list([*REQUESTS, *(f"{each},h6,5000,0.002,0,{ANSWER_BYTES}" for each in ANSWERING)])
+REQUESTS = [f"h6,{host},5000,0,0,1000" for host in ANSWERING]
+FLOWS = collect.flow_list([*REQUESTS, *(f"{host},h6,5000,0.002,0,{ANSWER_BYTES}" for host in ANSWERING)])
 """The list of flows. h1 is two links away from h6, h5 one, and h4 is beside h6."""
 LENGTH = TrainedLength(seeds=3, steps=0, episode="60ms", duration="60ms", warmup="0s")
 BASE: Mapping[str, Any] = {

@@ -37,11 +37,15 @@ def _doubles(variant: str, hosts: Sequence[int]) -> Criterion:
 
 
 CLAIMS = (
-    Claim("Aggregate throughput doubles with the hosts up to 1024", SOURCE, tuple(_doubles(each, scale.HOSTS) for each in KEYS)),
+    Claim(
+        "Aggregate throughput doubles with the hosts up to 1024",
+        SOURCE,
+        tuple(_doubles(variant, scale.HOSTS) for variant in KEYS),
+    ),
     Claim(
         "2048 hosts still run on a large machine (the thesis' smaller one died)",
         SOURCE + "; there with less throughput, here virtual time takes as long as it needs",
-        tuple(_doubles(each, (scale.TRIED,)) for each in scale.VARIANTS),
+        tuple(_doubles(variant, (scale.TRIED,)) for variant in scale.VARIANTS),
     ),
 )
 
@@ -59,8 +63,8 @@ def measure(result: Result) -> dict[str, float]:
 
 
 LINES = [
-    VariantLine(each, COLORS[each], {float(hosts): f"{each}, {hosts} hosts" for hosts in HOSTS}, *look)
-    for each, look in {"limited": ("o", "-"), "unlimited": (".", ":")}.items()
+    VariantLine(variant, COLORS[variant], {float(hosts): f"{variant}, {hosts} hosts" for hosts in HOSTS}, *look)
+    for variant, look in {"limited": ("o", "-"), "unlimited": (".", ":")}.items()
 ]
 STUDY = Study(
     title=TITLE,

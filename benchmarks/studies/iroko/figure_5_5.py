@@ -29,7 +29,7 @@ def _still_rising(steps: Floats, rewards: Floats) -> bool:
 
 
 CLAIMS = (
-    Claim("APPO beats TCP NV and DCTCP in throughput", SOURCE, tuple(above("APPO", each, GOODPUT) for each in ("nv", DCTCP))),
+    Claim("APPO beats TCP NV and DCTCP in throughput", SOURCE, tuple(above("APPO", rival, GOODPUT) for rival in ("nv", DCTCP))),
     Claim("APPO does so with small queues", SOURCE, (below("APPO", "cubic", SWITCH, 0.1),)),
     Claim(
         "APPO had not converged when the run ended",

@@ -42,7 +42,7 @@ CASES = {INCAST: 8, WEBSEARCH: 8, MIX: 16}
 """Held-out scenarios by kind. The mix is drawn as in a training."""
 CHOICE, CHOSEN_IN, SINGLE = "choice", 16, "best single action of trainings"
 """The scenarios of trainings in which the best single action is chosen, and their number."""
-MEASURES = {each: Measure(each, f"reward, {each}", digits=4) for each in (*CASES, CHOICE)}
+MEASURES = {case: Measure(case, f"reward, {case}", digits=4) for case in (*CASES, CHOICE)}
 
 
 def drawn(case: str, number: int) -> Scenario:

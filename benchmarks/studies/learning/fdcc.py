@@ -76,7 +76,7 @@ STUDY = Study(
     measures=n_to_one.MEASURES,
     measure=n_to_one.measure,
     claims=[
-        Claim(text, "ours: it has learned what FDCC is for", tuple(criterion(text, each) for each in counts))
+        Claim(text, "ours: it has learned what FDCC is for", tuple(criterion(text, flows) for flows in counts))
         for text, counts in {**dict.fromkeys(REQUIRED, COUNTS), EVERYTHING: COUNTS[-1:]}.items()
     ],
     identities=common.nothing_dropped(VARIANTS),

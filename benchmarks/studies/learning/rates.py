@@ -43,7 +43,7 @@ STUDY = Study(
     variants=SETUP.variants(),
     measures=(REWARD, GOODPUT, DELAY, SWITCH, HOST),
     measure=measured.numbers,
-    track=partial(measured.track, names=tuple(each.name for each in DRAWN)),
+    track=partial(measured.track, names=tuple(column.name for column in DRAWN)),
     seeds=LENGTH.seeds,
     claims=[
         Claim("PPO's reward is above that of a random policy", OURS, (above(PPO, "random", REWARD),)),

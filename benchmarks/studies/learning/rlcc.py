@@ -106,12 +106,12 @@ STUDY = Study(
         Claim(
             "The line is full and shared equally",
             "ours: 90 % of it with probes, Jain's index above 0.95",
-            tuple(more_than(name(*each), *bound) for each in ALL for bound in ((UTILIZATION, 0.9), (JAIN, 0.95))),
+            tuple(more_than(name(*case), *bound) for case in ALL for bound in ((UTILIZATION, 0.9), (JAIN, 0.95))),
         ),
         Claim(
             "Settled flows lose nothing",
             "ours: the buffer is 5 MB",
-            tuple(less_than(name(*each), DROPS, 1) for each in ALL),
+            tuple(less_than(name(*case), DROPS, 1) for case in ALL),
         ),
     ],
     draw=lines({net: color for net, (_, color) in NETS.items()}, tuple(SETTLED_MS), title="Trained on labs"),

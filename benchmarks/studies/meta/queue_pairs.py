@@ -74,11 +74,11 @@ STUDY = Study(
         "monitor.tcp_interval": "2ms",
     },
     variants=[
-        Variant(name(who, each), {**keys, "workload.file": f"{each}.csv"}, COLORS[who])
+        Variant(name(who, pairs), {**keys, "workload.file": f"{pairs}.csv"}, COLORS[who])
         for who, keys in CONTROLLERS.items()
-        for each in QUEUE_PAIRS
+        for pairs in QUEUE_PAIRS
     ],
-    files={f"{each}.csv": flows(each) for each in QUEUE_PAIRS},
+    files={f"{pairs}.csv": flows(pairs) for pairs in QUEUE_PAIRS},
     measures=(THROUGHPUT, IMBALANCE, PAUSES),
     measure=measure,
     claims=[

@@ -155,11 +155,14 @@ def _mastered(algorithm: str, expected: bool) -> Criterion:
 
 CLAIMS = (
     Claim("The analytic gradient masters the task", "PCC-RL, section 4; RL-CC, eq. 3", (_mastered(ANALYTIC, True),)),
-    *(Claim(f"{LABELS[each]} fails", SOURCE, (_mastered(each, False),)) for each in STANDARD),
+    *(Claim(f"{LABELS[algorithm]} fails", SOURCE, (_mastered(algorithm, False),)) for algorithm in STANDARD),
 )
-PLACES = {name(each, flows): (each, flows) for each in LABELS for flows in FLOWS}
+PLACES = {name(algorithm, flows): (algorithm, flows) for algorithm in LABELS for flows in FLOWS}
 """Algorithm and number of flows of each variant."""
-VARIANTS = [Variant(title, color=COLORS[each], extra=each not in (ANALYTIC, *STANDARD)) for title, (each, _) in PLACES.items()]
+VARIANTS = [
+    Variant(title, color=COLORS[algorithm], extra=algorithm not in (ANALYTIC, *STANDARD))
+    for title, (algorithm, _) in PLACES.items()
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +226,10 @@ def facts(options: StudyOptions) -> Facts:
 
 BAND = {OVER.name: lambda ax: ax.axhspan(1 - WITHIN, 1 + WITHIN, color="#DDDDDD", zorder=0)}
 """The bounds of the criterion."""
-LINES = [series.VariantLine(LABELS[each], COLORS[each], {flows: name(each, flows) for flows in FLOWS}) for each in LABELS]
+LINES = [
+    series.VariantLine(LABELS[algorithm], COLORS[algorithm], {flows: name(algorithm, flows) for flows in FLOWS})
+    for algorithm in LABELS
+]
 STUDY = Study(
     TITLE,
     MEASURES,

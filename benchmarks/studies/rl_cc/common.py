@@ -159,7 +159,7 @@ def variant(
     spec_keys = {"nic.trace": "off", **SETTINGS.get(controller, {}), **(keys or {})}
     options = {"length": DEFAULT, "full": CLUSTER, "given": {"lines": lines} if lines != 1 else {}, **options}
     options = {"full_network": whole(network), **options}
-    return scaled.variant(name, controller, network, workload, own=spec_keys, **options)
+    return scaled.variant(name, controller, network, workload, spec_keys=spec_keys, **options)
 
 
 def whole(network: ScaledNetwork) -> ScaledNetwork:

@@ -132,6 +132,6 @@ STUDY = common.study(
     _claims,
     partial(series.figure, series=LINES, columns=DRAWN, xlabel="flows", title=TITLE),
     networks=(common.FOUR,),
-    also=[common.ours(AT_REST, (_rests_by_swing(each.name) for each in VARIANTS))],
+    also=[common.ours(AT_REST, (_rests_by_swing(variant.name) for variant in VARIANTS))],
     more=swing,
 )

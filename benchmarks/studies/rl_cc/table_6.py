@@ -26,7 +26,7 @@ ARTIFACT = Measure("artifact", "the artifact's network", digits=4)
 UNDER, TARGET, CONGESTED = STATES
 POLICIES = ("rlcc-mlp", "rlcc-tree")
 """The algorithms whose policy has no memory. An LSTM's action also depends on the states before these two."""
-ACTIONS = [Measure(each, each, digits=4) for each in POLICIES]
+ACTIONS = [Measure(policy, policy, digits=4) for policy in POLICIES]
 
 
 def name(before: str, now: str) -> str:
@@ -65,23 +65,23 @@ def more(policy: str, first: tuple[str, str], than: tuple[str, str]) -> Criterio
 
 
 BY_STATE = [(policy, (state, high), (state, low)) for policy in POLICIES for state in STATES for high, low in pairwise(STATES)]
-FIRST_CUT = [(each, (CONGESTED, CONGESTED), (UNDER, CONGESTED)) for each in POLICIES]
-FIRST_RAISE = [(each, (CONGESTED, UNDER), (UNDER, UNDER)) for each in POLICIES]
+FIRST_CUT = [(policy, (CONGESTED, CONGESTED), (UNDER, CONGESTED)) for policy in POLICIES]
+FIRST_RAISE = [(policy, (CONGESTED, UNDER), (UNDER, UNDER)) for policy in POLICIES]
 FROM_UNDER, FROM_FULL = name(UNDER, TARGET), name(CONGESTED, TARGET)
 _CLAIMS: Mapping[str, tuple[str, Iterable[Criterion]]] = {
     "Raise, keep, cut by the current state": ("", starmap(more, BY_STATE)),
     "The first cut is stronger than a repeated one": (": 0.89 and 0.94", starmap(more, FIRST_CUT)),
     "The first raise is stronger than a repeated one": (": 1.15 and 1.05", starmap(more, FIRST_RAISE)),
-    "From under-utilized to target it cuts": (": 0.92", [less_than(FROM_UNDER, each, 1) for each in ACTIONS]),
-    "From congested to target it raises": (": 1.07", [more_than(FROM_FULL, each, 1) for each in ACTIONS]),
+    "From under-utilized to target it cuts": (": 0.92", [less_than(FROM_UNDER, column, 1) for column in ACTIONS]),
+    "From congested to target it raises": (": 1.07", [more_than(FROM_FULL, column, 1) for column in ACTIONS]),
 }
 CLAIMS = [Claim(text, SOURCE + printed, tuple(criteria)) for text, (printed, criteria) in _CLAIMS.items()]
 
 
-_STYLES = [(each, known) for each in ACTIONS if (known := styles.find(each.name))]
+_STYLES = [(column, known) for column in ACTIONS if (known := styles.find(column.name))]
 LOOKS: Mapping[Measure, Mapping[str, Any]] = {
     ARTIFACT: {"marker": "x", "linestyle": "", "color": "#888888"},
-    **{each: {"marker": known.marker, "color": known.color, "markersize": 5} for each, known in _STYLES},
+    **{column: {"marker": known.marker, "color": known.color, "markersize": 5} for column, known in _STYLES},
 }
 
 
@@ -104,7 +104,7 @@ STUDY = Study(
     source=SOURCE,
     claims=CLAIMS,
     draw=common.drawing(TITLE, (9.6, 3.8), _panels, 5, ncols=len(STATES), sharey=True),
-    facts=[(each, nic_policy.shipped(each).name) for each in POLICIES],
+    facts=[(policy, nic_policy.shipped(policy).name) for policy in POLICIES],
     seeds=1,
     collect=collect.FunctionRows(rows),
 )

@@ -49,7 +49,7 @@ VARIANTS = [
     for network, keys in NETWORKS.items()
     for load in LOADS
 ]
-GROWING = tuple(above(name(each, high), name(each, low), TAIL) for each in NETWORKS for low, high in pairwise(LOADS))
+GROWING = tuple(above(name(network, high), name(network, low), TAIL) for network in NETWORKS for low, high in pairwise(LOADS))
 STUDY = Study(
     title="Slowdown of WebSearch at three loads on two networks",
     base={
@@ -71,8 +71,8 @@ STUDY = Study(
     seeds=3,
     claims=[Claim("Slowdown grows with the load", "ours: queues grow with it", GROWING)],
     identities=[
-        less_than(each.name, measure, bound)
-        for each in VARIANTS
+        less_than(variant.name, measure, bound)
+        for variant in VARIANTS
         for measure, bound in ((LOST_FLOWS, 1), (LOST_FRAMES, 1), (IDEAL_ERROR, 0.01))
     ],
     draw=series.over(COLORS, LOADS, name, (MEDIAN, TAIL), "load (%)", "Slowdown of WebSearch under DCTCP", None, factor=100),

@@ -113,7 +113,7 @@ def collapse(controller: str, senders: Iterable[int]) -> tuple[Criterion, ...]:
     return tuple(less_than(name(controller, SLOW, count), GOODPUT, FULL_BPS / 3) for count in senders)
 
 
-TRIED = {each: sorted({*SENDERS, first - 1, first}) for each, first in ONSETS.items()}
+TRIED = {controller: sorted({*SENDERS, first - 1, first}) for controller, first in ONSETS.items()}
 """Numbers of senders with the usual timer: the figure's numbers, and the numbers between which drops begin."""
 MARKS = {f"{label_of(who)} drops": first for who, first in ONSETS.items()} | {"2 segments each": first_overflow(LEAST_WINDOW)}
 LINES = [(controller, rto_min) for rto_min in (SLOW, FAST) for controller in TRIED]
@@ -135,9 +135,9 @@ def draw(evidence: Evidence) -> Figure:
     return series.figure(evidence, lines, (GOODPUT, DROPS), "senders of 64 KiB", title, curves={GOODPUT.name: marks})
 
 
-LOST = [each for each in SENDERS if least_queue_frames(each) > BUFFER]
-FITS = [each for each in LASTING if least_queue_frames(each) <= BUFFER]
-FLOODS = [each for each in LASTING if each not in FITS]
+LOST = [senders for senders in SENDERS if least_queue_frames(senders) > BUFFER]
+FITS = [senders for senders in LASTING if least_queue_frames(senders) <= BUFFER]
+FLOODS = [senders for senders in LASTING if senders not in FITS]
 STUDY = Study(
     title="Goodput and drops of 2 to 256 senders to one receiver",
     source=f"{VASUDEVAN}; {ALIZADEH}",
@@ -155,11 +155,11 @@ STUDY = Study(
     },
     variants=[
         *(
-            variant(name(who, rto_min, each), who, each, {"controller.rto_min": rto_min, "workload.size": SIZE})
+            variant(name(who, rto_min, senders), who, senders, {"controller.rto_min": rto_min, "workload.size": SIZE})
             for who, rto_min in LINES
-            for each in (TRIED[who] if rto_min == SLOW else SENDERS)
+            for senders in (TRIED[who] if rto_min == SLOW else SENDERS)
         ),
-        *(variant(lasting(each), DCTCP, each, NO_END, given={"lasting": True}) for each in LASTING),
+        *(variant(lasting(senders), DCTCP, senders, NO_END, given={"lasting": True}) for senders in LASTING),
     ],
     measures=(GOODPUT, DROPS, QUEUE, LATE_DROPS),
     measure=measure,
@@ -170,13 +170,13 @@ STUDY = Study(
         Claim(
             "ECN ends the collapse of 8 and 16 senders",
             ALIZADEH,
-            tuple(more_than(name(DCTCP, SLOW, each), GOODPUT, 0.8 * FULL_BPS) for each in (8, 16)),
+            tuple(more_than(name(DCTCP, SLOW, senders), GOODPUT, 0.8 * FULL_BPS) for senders in (8, 16)),
         ),
         Claim("DCTCP collapses where two segments each are too many", ALIZADEH, collapse(DCTCP, LOST)),
         Claim(
             "With a timer of 1 ms nothing collapses",
             VASUDEVAN,
-            tuple(more_than(name(who, FAST, each), GOODPUT, FULL_BPS / 3) for who in TRIED for each in SENDERS),
+            tuple(more_than(name(who, FAST, senders), GOODPUT, FULL_BPS / 3) for who in TRIED for senders in SENDERS),
         ),
         *(
             Claim(
@@ -189,12 +189,12 @@ STUDY = Study(
         Claim(
             "Lasting DCTCP flows queue 2 N - P frames, and lose none that fit",
             OURS,
-            tuple(criterion for each in FITS for criterion in fits(each)),
+            tuple(criterion for senders in FITS for criterion in fits(senders)),
         ),
         Claim(
             "Where 2 N - P frames do not fit, the buffer is full and drops",
             ALIZADEH,
-            tuple(more_than(lasting(each), *bound) for each in FLOODS for bound in ((QUEUE, 64), (LATE_DROPS, 0))),
+            tuple(more_than(lasting(senders), *bound) for senders in FLOODS for bound in ((QUEUE, 64), (LATE_DROPS, 0))),
         ),
     ],
     draw=draw,

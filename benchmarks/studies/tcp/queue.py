@@ -129,10 +129,10 @@ def of_flows(flows: int) -> str:
 
 
 THEORY = {
-    each: closed_form(each, RATE_BPS / (8 * FRAME_BYTES), round_trip_s(RATE_BPS if each > 1 else FASTER * RATE_BPS), K_PACKETS)
-    for each in FLOWS
+    flows: closed_form(flows, RATE_BPS / (8 * FRAME_BYTES), round_trip_s(RATE_BPS if flows > 1 else FASTER * RATE_BPS), K_PACKETS)
+    for flows in FLOWS
 }
-SAWTEETH = [of_flows(each) for each in FLOWS]
+SAWTEETH = [of_flows(flows) for flows in FLOWS]
 
 
 def mean_of(evidence: Evidence, name: str, measure: Measure) -> float:
@@ -195,22 +195,22 @@ STUDY = Study(
     measure=measure,
     seeds=1,
     claims=[
-        Claim("The link is full", f"{SOURCE}, section 3.4", tuple(more_than(each, UTILIZATION, 0.98) for each in SAWTEETH)),
+        Claim("The link is full", f"{SOURCE}, section 3.4", tuple(more_than(variant, UTILIZATION, 0.98) for variant in SAWTEETH)),
         Claim(
             "The queue's mean is that of the sawtooth",
             f"{SOURCE}, equations 6 to 10",
-            tuple(between(of_flows(n), QUEUE, LEAST * each.mean, MOST * each.mean) for n, each in THEORY.items()),
+            tuple(between(of_flows(n), QUEUE, LEAST * sawtooth.mean, MOST * sawtooth.mean) for n, sawtooth in THEORY.items()),
         ),
         Claim("The queue's amplitude is that of the sawtooth", f"{SOURCE}, equation 8", tuple(map(amplitude, FLOWS))),
         Claim(
             "The mean queue is a little below K",
             "ours: equations 8 and 10, 80 % to 105 % of K",
-            tuple(between(each, QUEUE, 0.8 * K_PACKETS, 1.05 * K_PACKETS) for each in SAWTEETH),
+            tuple(between(variant, QUEUE, 0.8 * K_PACKETS, 1.05 * K_PACKETS) for variant in SAWTEETH),
         ),
         Claim("TCP NV does badly at 10 Mbit/s", THESIS, (does_well(SLOW, expected=False),)),
         Claim("TCP NV does well at 1 Gbit/s", THESIS, (does_well(FAST, expected=True),)),
     ],
-    identities=[less_than(each, DROPS, 1) for each in SAWTEETH],
+    identities=[less_than(variant, DROPS, 1) for variant in SAWTEETH],
     draw=series.over(
         {"DCTCP": COLORS["dctcp"]}, FLOWS, lambda _, n: of_flows(n), DRAWN, "flows", "DCTCP's queue and its closed form", None
     ),

@@ -184,7 +184,7 @@ def _section_3() -> tuple[tuple[int, int, int], ...]:
 DEPLOYED = Template(settings.DEPLOYED, 500_000, 5, _deployed())
 SECTION_3 = Template(settings.SECTION_3, 60_000, 3, _section_3())
 """Section 3.3 decides once in about 10 round trips, which are 23 to 61 us in the paper's testbed."""
-TEMPLATES = {each.name: each for each in (DEPLOYED, SECTION_3)}
+TEMPLATES = {template.name: template for template in (DEPLOYED, SECTION_3)}
 
 
 def template_of(source: str | Path) -> Template:

@@ -141,7 +141,7 @@ def _bdp_bytes(flow: NicFlow) -> float:
 
 def policy_distances(file: NicPolicy, traces: Iterable[tuple[Sequence[Any], Sequence[Any]]]) -> tuple[int, float, int]:
     """Returns the decisions, the largest difference and the differing ones of several traces (policy_distance)."""
-    rows = [policy_distance(file, [row.state for row in made]) for _, made in traces]
+    rows = [policy_distance(file, [row.state for row in decisions]) for _, decisions in traces]
     return sum(row[0] for row in rows), max(row[1] for row in rows), sum(row[2] for row in rows)
 
 

@@ -37,7 +37,7 @@ def network_of(file: NicPolicy) -> Mlp | Lstm | Trees:
     """Returns the network or trees of one of RL-CC's policies. Raises AgentError for another method's."""
     if isinstance(file.policy, Mlp | Lstm | Trees):
         return file.policy
-    (title,) = (each.title for each in methods.by_name().values() if file.kind in each.nic_policies)
+    (title,) = (method.title for method in methods.by_name().values() if file.kind in method.nic_policies)
     how = RUN[NIC].format(algorithm=nic_algorithm(file.kind), path="POLICY")
     raise AgentError(f"is a policy of {title}, not of RL-CC; run it with {how}")
 

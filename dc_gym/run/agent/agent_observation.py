@@ -161,7 +161,7 @@ class PortObserver:
         self._scene, self._history = scene, history
         rows = np.unique(np.concatenate([agent.rows for agent in agents]))
         parts = [part for part in parse(observe, scene) if part.feature.kind == "port"]
-        self._parts = tuple(each for part in parts for each in OfPorts.of(part, scene) if each.has[rows].any())
+        self._parts = tuple(port_part for part in parts for port_part in OfPorts.of(part, scene) if port_part.has[rows].any())
         if not self._parts:
             raise AgentError(
                 f'agent.observe: {observe!r} has no feature of the ports where "{kind}" act; give one, such as backlog'
@@ -174,12 +174,12 @@ class PortObserver:
         features = [port_part.part.feature for port_part in self._parts]
         low, high = (np.array([getattr(feature, end) for feature in features], np.float32) for end in ("low", "high"))
         self._low, self._high = low, high
-        for each in agents:
+        for agent in agents:
             agent_names = (
-                [f"port{number}/{name}" for number in range(1, len(each.rows) + 1) for name in one] if kind == SWITCHES else one
+                [f"port{number}/{name}" for number in range(1, len(agent.rows) + 1) for name in one] if kind == SWITCHES else one
             )
             names.append(tuple(name + (f"@-{age}" if age else "") for age in ages for name in agent_names))
-            times = history * len(each.rows)
+            times = history * len(agent.rows)
             boxes.append(spaces.Box(np.tile(low, times), np.tile(high, times), dtype=np.float32))
         self.spaces, self.names_of = tuple(boxes), tuple(names)
         self._rows = tuple(agent.rows for agent in agents)

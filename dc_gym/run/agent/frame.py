@@ -23,7 +23,7 @@ Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 T = TypeVar("T")
 
-PLACES = {name: place for place, name in enumerate(COLUMNS)}
+PLACES = {name: column for column, name in enumerate(COLUMNS)}
 CARRIED = "carried bytes"
 TAKEN_OVER = (("under way", "was under way"),)
 """Cached values that the next frame takes over under another name: pairs (name now, name in the next frame)."""

@@ -26,7 +26,8 @@ from dc_gym.study.trained import Campaign
 
 QUEUE = Measure("queue", "queue (kB)", 1e-3)
 SETUPS = {
-    each.name: each for each in (common.DUMBBELL_10M, figure_5_4.SETUP, common.DUMBBELL_UDP, figure_5_5.SETUP, common.FATTREE_TCP)
+    setup.name: setup
+    for setup in (common.DUMBBELL_10M, figure_5_4.SETUP, common.DUMBBELL_UDP, figure_5_5.SETUP, common.FATTREE_TCP)
 }
 FIGURES = [name for name in LIBRARY.names() if name.startswith("iroko/")]
 
@@ -111,7 +112,9 @@ def test_claims_are_about_variants_and_measures_that_there_are(name):
 @pytest.mark.parametrize("name", SETUPS)
 def test_by_default_those_are_trained_that_claims_are_about(name):
     studies = [candidate for candidate in map(LIBRARY.load, FIGURES) if getattr(candidate.collect, "setup", None) is SETUPS[name]]
-    about = {subject for study in studies for claim in study.claims for each in claim.criteria for subject in each.about}
+    about = {
+        subject for study in studies for claim in study.claims for criterion in claim.criteria for subject in criterion.about
+    }
     learners = {variant.name for variant in studies[0].variants if variant.algorithm}
     if about:
         assert learners == about & trained.COLORS.keys()

@@ -296,7 +296,7 @@ def test_the_reference_of_alpha_is_not_the_header_s():
 
 
 GBPS = 10**9
-PLACE = {each.rate_bps: place for place, each in enumerate(RATES)}
+PLACE = {rate.rate_bps: index for index, rate in enumerate(RATES)}
 BASE_NS, LINE_BPS = 20_000, 100 * GBPS
 
 

@@ -464,7 +464,7 @@ def test_bursts_come_beside_flows_that_last(tmp_path: Path) -> None:
     assert figure_15.flows(1) == figure_15.flows(1) != figure_15.flows(2)
 
 
-@pytest.mark.parametrize("contestant", [each.name for each in figure_15.STUDY.variants])
+@pytest.mark.parametrize("contestant", [variant.name for variant in figure_15.STUDY.variants])
 def test_all_contestants_of_figure_15_get_the_same_bursts(tmp_path: Path, contestant: str) -> None:
     files = {figure_15.FILE.format(seed=1): figure_15.flows(1)}
     spec = spec_of(tmp_path, figure_15.STUDY, contestant, files=files)

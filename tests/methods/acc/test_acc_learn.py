@@ -92,7 +92,7 @@ def test_held_out_scenarios_are_of_their_kind_and_no_training_s() -> None:
     drawn = {case: [acc.drawn(case, number) for number in range(count)] for case, count in acc.CASES.items()}
     assert all(scenario.kind == INCAST for scenario in drawn[INCAST])
     trained = {str(scenarios.drawn(seed, episode)) for seed in range(1, 6) for episode in range(200)}
-    assert not trained & {str(each) for some in drawn.values() for each in some if each.kind == INCAST}
+    assert not trained & {str(scenario) for some in drawn.values() for scenario in some if scenario.kind == INCAST}
 
 
 def judged(net: dict[int, float], best: int) -> dict[str, claims.Verdict]:

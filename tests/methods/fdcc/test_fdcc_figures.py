@@ -36,7 +36,7 @@ from dc_gym.study.evidence import Evidence, Track, VariantEvidence
 from dc_gym.study.model import Study, StudyOptions, Variant
 
 STUDIES = [LIBRARY.load(name) for name in LIBRARY.names() if name.startswith("fdcc/")]
-OF = {each.name.partition("/")[2]: each for each in STUDIES}
+OF = {study.name.partition("/")[2]: study for study in STUDIES}
 
 
 def specs_of(study: Study, folder: Path, *variants: Variant, full: bool = False) -> list[Spec]:

@@ -82,7 +82,7 @@ def test_decisions_in_a_row_are_those_one_by_one():
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def traces(tmp_path_factory):
     """Returns golden traces, and the decisions of the algorithm in C on them with the shipped table."""
     algorithm = algorithms.load("rlcc-lstm", PROGRAMS)
     table = golden.table_of(algorithm, tmp_path_factory.mktemp("lstm"))
@@ -92,8 +92,8 @@ def made(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", golden.KINDS)
-def test_the_integers_of_c_and_python_are_equal_bit_for_bit_memory_included(made, kind):
-    steps, rows = made[kind]
+def test_the_integers_of_c_and_python_are_equal_bit_for_bit_memory_included(traces, kind):
+    steps, rows = traces[kind]
     before, after = [], []
     for number, ((event, _), row) in enumerate(zip(steps, rows, strict=True)):
         if event.type == RTT:
@@ -106,8 +106,8 @@ def test_the_integers_of_c_and_python_are_equal_bit_for_bit_memory_included(made
     assert (acted - Q16 == after[:, cells.A_LAST]).all() and (memory == after[:, cells.WORDS :]).all()
 
 
-def test_integers_stay_near_floats_for_what_they_saw_and_over_whole_lives(made):
-    assert all(cells.distance(shipped(), *made[kind])[1] < cells.BOUNDS["lstm"] for kind in golden.KINDS)
+def test_integers_stay_near_floats_for_what_they_saw_and_over_whole_lives(traces):
+    assert all(cells.distance(shipped(), *traces[kind])[1] < cells.BOUNDS["lstm"] for kind in golden.KINDS)
     _, inputs, _, _ = drawn(60)
     inputs[:, :, 3] = np.round(inputs[:, :, 3] * Q16) / Q16
     inputs[:, :, 2] = np.round((1 + (inputs[:, :, 2] - 1) / 10) * Q16) / Q16

@@ -22,8 +22,8 @@ ALGORITHMS = ("rlcc-mlp", "rlcc-mlp8", "rlcc-lstm", "rlcc-tree")
 def lives_of_table_six(case: TraceCase) -> TraceCase:
     """Returns the trace of Table VI for the algorithm of a case."""
     steps = cells.trace_of_table(nic_policy.load(case.algorithm.name))
-    made = golden.decisions(golden.runner_argv(case.algorithm, case.values, case.table), steps)
-    return replace(case, kind="Table VI", steps=steps, made=made)
+    decisions = golden.decisions(golden.runner_argv(case.algorithm, case.values, case.table), steps)
+    return replace(case, kind="Table VI", steps=steps, made=decisions)
 
 
 def verify_policy(cases: Sequence[TraceCase], lives: TraceCase) -> None:
@@ -38,7 +38,10 @@ def test_policies_are_held_to_their_floats_and_go_through_table_six(name: str, t
     traces = tuple(nic_golden.of(algorithms.load(name, PROGRAMS), 1, tmp_path))
     lives = lives_of_table_six(traces[0])
     verify_policy(traces, lives)
-    wrong = [replace(each, state=(*each.state[:4], (each.state[4] + 4000) % 2**32, *each.state[5:])) for each in traces[0].made]
+    wrong = [
+        replace(decision, state=(*decision.state[:4], (decision.state[4] + 4000) % 2**32, *decision.state[5:]))
+        for decision in traces[0].made
+    ]
     with pytest.raises(AssertionError):
         verify_policy((replace(traces[0], made=wrong), *traces[1:]), lives)
 

@@ -26,9 +26,9 @@ def test_policies_replace_only_those_of_the_same_network(tmp_path: Path, monkeyp
     assert main.main([*words, str(out)]) == 2 and out.read_bytes() == CAT
     fit = ["method", "rlcc", "rebuild", "--out", str(tmp_path / "fit")]
     assert main.main(fit) == 0 == main.main(fit)
-    made = sorted((tmp_path / "fit").iterdir())
-    made[0].write_bytes(CAT)
-    assert main.main(fit) == 2 and made[0].read_bytes() == CAT
+    outputs = sorted((tmp_path / "fit").iterdir())
+    outputs[0].write_bytes(CAT)
+    assert main.main(fit) == 2 and outputs[0].read_bytes() == CAT
     assert main.main([*fit, "--force"]) == 0
 
 

@@ -33,8 +33,8 @@ def test_no_other_run_does() -> None:
 def test_everything_that_a_run_of_rl_cc_imports_is_in_its_fingerprint(name: str, tmp_path: Path) -> None:
     imported = imports.of_run("examples/nic.toml", tmp_path, f"controller.name={name}")
     left_out = {fingerprint.PACKAGE / file for file in fingerprint.LEFT_OUT}
-    own = [f"methods/rlcc/{pattern}" for pattern in fingerprint.METHOD]
-    covered = set(fingerprint.files((*fingerprint.GUEST, *own, "methods/__init__.py"))) | left_out
+    patterns = [f"methods/rlcc/{pattern}" for pattern in fingerprint.METHOD]
+    covered = set(fingerprint.files((*fingerprint.GUEST, *patterns, "methods/__init__.py"))) | left_out
     of_others = {path for path in imported if path.is_relative_to(fingerprint.PACKAGE / "methods") and path.parent.name != "rlcc"}
     assert {path.name for path in of_others} <= {"__init__.py", "method.py", "keys.py", "settings.py"}
     assert fingerprint.PACKAGE / "methods/rlcc/policy.py" in imported
@@ -42,8 +42,8 @@ def test_everything_that_a_run_of_rl_cc_imports_is_in_its_fingerprint(name: str,
 
 
 def test_headers_and_cards_are_in_it() -> None:
-    own = {
+    files = {
         str(path.relative_to(fingerprint.PACKAGE / "methods/rlcc"))
         for path in fingerprint.files(f"methods/rlcc/{pattern}" for pattern in fingerprint.METHOD)
     }
-    assert {"nic/rlcc.h", "nic/rlcc_tree/rlcc-tree.h", "nic/rlcc_tree/card.toml", "rlcc-tree.npz", "policy.py"} <= own
+    assert {"nic/rlcc.h", "nic/rlcc_tree/rlcc-tree.h", "nic/rlcc_tree/card.toml", "rlcc-tree.npz", "policy.py"} <= files

@@ -12,8 +12,8 @@ from matplotlib.colors import to_rgb
 from dc_gym.results.figures.last_second import QUANTITIES, LastSecond, _round_above
 
 QUARTERS = {
-    each.key: (slice(row, row + 240), slice(column, column + 320))
-    for each, (row, column) in zip(QUANTITIES, [(0, 0), (0, 320), (240, 0), (240, 320)], strict=True)
+    quantity.key: (slice(row, row + 240), slice(column, column + 320))
+    for quantity, (row, column) in zip(QUANTITIES, [(0, 0), (0, 320), (240, 0), (240, 320)], strict=True)
 }
 
 

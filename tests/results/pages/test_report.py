@@ -134,7 +134,7 @@ def a_result(folder: Path, seed: int, controller: str = "dctcp", name: str = "tw
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two controllers, three seeds, one of them unfit; and a hostile scenario with sizes."""
     folder = tmp_path_factory.mktemp("results")
     for controller in ("dctcp", "cubic"):
@@ -146,9 +146,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(made: Path, tmp_path: Path) -> Path:
-    """A copy of the results of `made`."""
-    return Path(shutil.copytree(made, tmp_path / "results"))
+def folder(shared_results: Path, tmp_path: Path) -> Path:
+    """A copy of `shared_results`."""
+    return Path(shutil.copytree(shared_results, tmp_path / "results"))
 
 
 def written(folder: Path, *names: str, **options: Any) -> str:

@@ -326,7 +326,7 @@ def test_rates_limit_what_nics_send(tmp_path: Path) -> None:
 @pytest.mark.lab
 @pytest.mark.parametrize(
     ("actuators", "nic"),
-    [*((each, {}) for each in BESIDE), ("rate,marking", {"queue_pairs": "hosts"}), ("marking", {"tcp": "cubic"})],
+    [*((actuators, {}) for actuators in BESIDE), ("rate,marking", {"queue_pairs": "hosts"}), ("marking", {"tcp": "cubic"})],
 )
 def test_an_episode_of_dcqcn_after_resets_is_that_of_a_fresh_lab(tmp_path: Path, actuators: str, nic: dict[str, Any]) -> None:
     difference, session, steps = episodes.compare(beside(actuators, **nic), tmp_path)

@@ -28,16 +28,16 @@ SCENES = [
 
 
 @pytest.fixture(params=SCENES, ids=lambda param: " ".join([*param[0][:1], param[1]]))
-def place(request):
+def episode(request):
     """Returns a scene, its flows, and twenty random frames."""
     agent_scene, info = scene(*request.param[0], hosts=request.param[1])
     rng = np.random.default_rng(7)
     return agent_scene, info, [random_frame(agent_scene, info, rng, step) for step in range(20)]
 
 
-@pytest.mark.parametrize("feature", observation.features(), ids=lambda each: each.name)
-def test_a_feature_is_bounded_and_has_one_value_each(feature, place):
-    agent_scene, _, frames = place
+@pytest.mark.parametrize("feature", observation.features(), ids=lambda feature: feature.name)
+def test_a_feature_is_bounded_and_has_one_value_each(feature, episode):
+    agent_scene, _, frames = episode
     observer = Observer(agent_scene, feature.name)
     assert observer.space.shape == (len(agent_scene.ports) if feature.kind == "port" else len(agent_scene.hosts),)
     assert math.isfinite(feature.low) and math.isfinite(feature.high)
@@ -47,8 +47,8 @@ def test_a_feature_is_bounded_and_has_one_value_each(feature, place):
 
 @pytest.mark.parametrize("history", [1, 3])
 @pytest.mark.parametrize("preset", [name for name in observation.PRESETS if name != "marking"])
-def test_presets_stay_in_their_space(preset, history, place):
-    agent_scene, _, frames = place
+def test_presets_stay_in_their_space(preset, history, episode):
+    agent_scene, _, frames = episode
     observer = Observer(agent_scene, preset, history)
     assert len(observer.names) == len(set(observer.names)) == observer.space.shape[0]
     for frame in frames:
@@ -66,9 +66,9 @@ def test_what_agents_set_stays_in_its_space(observe, history):
         assert observer.space.contains(observer.observe(random_frame(agent_scene, info, rng, step)))
 
 
-@pytest.mark.parametrize("term", reward.rewards(), ids=lambda each: each.name)
-def test_a_reward_is_a_number_in_its_range(term, place):
-    agent_scene, _, frames = place
+@pytest.mark.parametrize("term", reward.rewards(), ids=lambda term: term.name)
+def test_a_reward_is_a_number_in_its_range(term, episode):
+    agent_scene, _, frames = episode
     mix = WeightedReward.of(("-" if term.cost else "") + term.name)
     low, high = mix.range(agent_scene)
     for frame in frames:
@@ -77,9 +77,9 @@ def test_a_reward_is_a_number_in_its_range(term, place):
         assert low - 1e-9 <= value <= high + 1e-9
 
 
-@pytest.mark.parametrize("head", heads(), ids=lambda each: each.name)
-def test_rates_lie_between_floor_and_line_and_lead_back(head, place):
-    agent_scene = place[0]
+@pytest.mark.parametrize("head", heads(), ids=lambda head: head.name)
+def test_rates_lie_between_floor_and_line_and_lead_back(head, episode):
+    agent_scene = episode[0]
     action, rng = Action(agent_scene, head.name), np.random.default_rng(3)
     edges = [np.full(len(agent_scene.hosts), edge) for edge in (-np.inf, -head.bound, 0, head.bound, np.inf)]
     for numbers in [*edges, *(action.space.sample() for _ in range(20)), rng.normal(0, 100, len(agent_scene.hosts))]:
@@ -93,16 +93,16 @@ def test_rates_lie_between_floor_and_line_and_lead_back(head, place):
 
 
 @pytest.mark.parametrize("name", [name for name in policies.names() if name != "acc"])  # which sets no rates
-def test_a_policy_acts_in_the_action_space(name, place):
-    agent_scene, _, frames = place
+def test_a_policy_acts_in_the_action_space(name, episode):
+    agent_scene, _, frames = episode
     observer, action = Observer(agent_scene), Action(agent_scene, "linear")
     policy = policy_of(name, PolicyContext(agent_scene, observer, action))
     for frame in frames:
         assert action.space.contains(np.asarray(policy.act(observer.observe(frame), frame), np.float32))
 
 
-def test_metrics_and_totals_are_numbers(place):
-    agent_scene, _, frames = place
+def test_metrics_and_totals_are_numbers(episode):
+    agent_scene, _, frames = episode
     sums, names = totals.EpisodeTotals(agent_scene), set(totals.metrics(frames[0], agent_scene))
     assert sums.result() == {"return": 0, "steps": 0}
     for frame in frames:
@@ -115,9 +115,9 @@ def test_metrics_and_totals_are_numbers(place):
     assert (result["steps"], result["return"]) == (20, 10)
 
 
-def test_nothing_depends_on_what_a_frame_was_asked_before(place):
+def test_nothing_depends_on_what_a_frame_was_asked_before(episode):
     """Frames keep values that they have computed: in any order of questions the answers are the same."""
-    agent_scene, info, _ = place
+    agent_scene, info, _ = episode
     once, again = (random_frame(agent_scene, info, np.random.default_rng(9)) for _ in range(2))
     forwards = [Observer(agent_scene, "full").observe(once), totals.metrics(once, agent_scene)]
     backwards = [totals.metrics(again, agent_scene), Observer(agent_scene, "full").observe(again)]
@@ -137,11 +137,11 @@ def sampled_otherwise(frame, rng):
 
 
 @pytest.mark.parametrize(
-    "term", [*observation.features(), *reward.rewards()], ids=lambda each: f"{type(each).__name__} {each.name}"
+    "term", [*observation.features(), *reward.rewards()], ids=lambda term: f"{type(term).__name__} {term.name}"
 )
-def test_what_says_that_it_reads_no_samples_of_flows_reads_none(term, place):
+def test_what_says_that_it_reads_no_samples_of_flows_reads_none(term, episode):
     """Features and rewards that do read samples of flows declare it."""
-    agent_scene, info, frames = place
+    agent_scene, info, frames = episode
     rng, equal = np.random.default_rng(3), []
     is_feature = isinstance(term, observation.Feature)
     for frame in frames:
@@ -161,8 +161,8 @@ def test_every_network_has_a_scene_that_all_can_be_seen_of(preset):
     assert (Action(agent_scene, "linear").to_values(np.ones(len(agent_scene.hosts))) == agent_scene.line_bps).all()
 
 
-def test_what_a_frame_takes_over_from_the_one_before_is_what_it_would_work_out(place):
-    agent_scene, info, _ = place
+def test_what_a_frame_takes_over_from_the_one_before_is_what_it_would_work_out(episode):
+    agent_scene, info, _ = episode
     rng = np.random.default_rng(11)
     last = random_frame(agent_scene, info, rng)
     for elapsed_ns in (last.elapsed_ns, 7, 7, 10**7):

@@ -22,7 +22,7 @@ from dc_gym.run.agent.totals import EpisodeTotals, metrics
 from tests.run.agent.made import DONE, cells, flows, frame, scene
 
 ROOT = Path(__file__).resolve().parents[3]
-OF_METHODS = {name for each in methods.by_name().values() for name in (*each.policies, *each.rewards)}
+OF_METHODS = {name for method in methods.by_name().values() for name in (*method.policies, *method.rewards)}
 """Names that the pages of methods tell of."""
 EXAMPLES = ROOT / "examples"
 PAGE = (ROOT / "docs" / "environment.md").read_text()

@@ -30,7 +30,7 @@ def play(kernel, changes, qdisc):
 
 
 @pytest.fixture(scope="module", params=["port", "red"])
-def found(lab_kernel, request):
+def answer(lab_kernel, request):
     return play(lab_kernel, CHANGES, request.param)
 
 
@@ -45,9 +45,9 @@ def verify(answer):
     assert room <= answer["filled"] <= room + 1
 
 
-def test_a_port_loses_doubles_and_reorders_no_frame(found):
-    verify(found)
-    assert len(found["arrived"]) == CHANGES + QUEUED
+def test_a_port_loses_doubles_and_reorders_no_frame(answer):
+    verify(answer)
+    assert len(answer["arrived"]) == CHANGES + QUEUED
 
 
 @pytest.mark.long
@@ -109,8 +109,8 @@ def shorter(answer):
 
 
 @pytest.mark.parametrize("spoil", [swapped, lost, doubled, marked_wrongly, refused, dropped, shorter])
-def test_what_is_wrong_is_seen(found, spoil):
-    spoilt = copy.deepcopy(found)
+def test_what_is_wrong_is_seen(answer, spoil):
+    spoilt = copy.deepcopy(answer)
     spoil(spoilt)
     with pytest.raises(AssertionError):
         verify(spoilt)

@@ -71,7 +71,7 @@ def test_the_cases_are_worth_it(answered):
     )
     cases = [case for case, _ in [*answered["telemetry, marks at arrival"], *answered["telemetry, marks at departure"]]]
     assert any(sum(port.int_rate is not None for port in case.ports) > MOST_HOPS for case in cases), "some paths are too long"
-    slopes = [each for pairs in answered.values() for case, _ in pairs for each in case.ports if each.kmax_bytes]
+    slopes = [port for pairs in answered.values() for case, _ in pairs for port in case.ports if port.kmax_bytes]
     assert {port.marks_at for port in slopes} == {"arrival", "departure"}
 
 

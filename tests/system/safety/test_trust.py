@@ -332,13 +332,13 @@ def is_a_pipe(path: Path) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
-    "writable by all": (lambda place: place.chmod(0o666), "others may write .*/trusted"),
-    "writable by a group": (lambda place: place.chmod(0o620), "others may write .*/trusted"),
-    "in an open folder": (lambda place: place.parent.chmod(0o777), "others may write .*/dcgym"),
+    "writable by all": (lambda path: path.chmod(0o666), "others may write .*/trusted"),
+    "writable by a group": (lambda path: path.chmod(0o620), "others may write .*/trusted"),
+    "in an open folder": (lambda path: path.parent.chmod(0o777), "others may write .*/dcgym"),
     "a link": (is_a_link, "trusted is a symbolic link"),
     "in a link": (is_in_a_link, "dcgym is a symbolic link"),
     "a pipe": (is_a_pipe, "trusted is not a plain file"),
-    "another user's": (lambda place: None, "belongs to user"),
+    "another user's": (lambda path: None, "belongs to user"),
 }
 
 

@@ -95,8 +95,8 @@ OURS = FdccPreset(
     "shares and round trips in octaves; floods, other traffic, lone flows, and a teacher",
 )
 PRESETS = {
-    each.name: each
-    for each in (
+    preset.name: preset
+    for preset in (
         OURS,
         replace(OURS, name="crowds", lone=False, summary="ours, but always two flows or more, as in the thesis' curriculum"),
         replace(

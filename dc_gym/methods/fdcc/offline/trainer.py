@@ -28,7 +28,7 @@ CURVE = np.dtype(
     [("flows", "<i8"), ("decisions", "<i8"), ("reward", "<f8"), ("action", "<f8"), ("error", "<f8"), ("value", "<f8")]
 )
 """A row for each episode: flows on a bottleneck, decisions, their mean reward and action, the critics' mean error and value."""
-TESTS = np.dtype([("episode", "<i8"), ("flows", "<i8"), *((each.name, "<f8") for each in fields(ModelIncast))])
+TESTS = np.dtype([("episode", "<i8"), ("flows", "<i8"), *((column.name, "<f8") for column in fields(ModelIncast))])
 """A row for each incast of the model (model_incasts.py) that the policy is tested in after a stage."""
 
 

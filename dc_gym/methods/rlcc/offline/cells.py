@@ -154,8 +154,8 @@ def distances(
     file: NicPolicy, traces: Iterable[tuple[Sequence[Step], Sequence[RunnerDecision]]]
 ) -> tuple[int, float, int | None]:
     """Returns the number of decisions of several traces, and the largest difference (distance)."""
-    found = [distance(file, steps, made) for steps, made in traces]
-    return sum(each[0] for each in found), max(each[1] for each in found), None
+    rows = [distance(file, steps, decisions) for steps, decisions in traces]
+    return sum(row[0] for row in rows), max(row[1] for row in rows), None
 
 
 def table_of_trace(file: NicPolicy, decisions: Sequence[RunnerDecision]) -> list[TableVICell]:

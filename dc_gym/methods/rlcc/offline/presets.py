@@ -60,8 +60,8 @@ SCALING_END = 256.0
 _UNIT = Scaling().unit
 """The size of a target in a policy's input: RL-CC's for both presets, so that random weights mean the same in both."""
 PRESETS = {
-    each.name: each
-    for each in (
+    preset.name: preset
+    for preset in (
         PaperPreset(
             "rl-cc",
             Scaling(),

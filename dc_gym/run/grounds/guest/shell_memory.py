@@ -20,7 +20,7 @@ from typing import Any
 
 SIZE = 1 << 17
 WORD = struct.Struct("<I")
-INTERRUPTS, WINDOW, NEWS, LENGTH, HEAD = (place * WORD.size for place in range(5))
+INTERRUPTS, WINDOW, NEWS, LENGTH, HEAD = (index * WORD.size for index in range(5))
 MOST_BYTES = SIZE - HEAD
 """Length of the longest message, in bytes."""
 PROMPT, OUT, ERR, TERMINAL, INPUT, FILES, DATA, VISIT, ENDED = range(1, 10)
