@@ -122,8 +122,8 @@ class Wiring:
             link = self._link(node, other, link_spec)
             needed = ["rate", "delay"]
             if node.layer != HOST:
-                marks = marking.KINDS[marking.resolve(link.marking, self.ecn)]
-                needed += ["buffer", *(marks.needs() if self._switch_qdisc in qdiscs.OURS else ())]
+                marking_kind = marking.KINDS[marking.resolve(link.marking, self.ecn)]
+                needed += ["buffer", *(marking_kind.needs() if self._switch_qdisc in qdiscs.OURS else ())]
             elif link.host_buffer_bytes is None:
                 needed.append("buffer")
             given_keys = values_of(link)

@@ -72,8 +72,8 @@ def generate_with_notes(
     """Returns the flows, and the kind's notes about itself. With `may_be_idle`, it is no error if a seed gives no flow at all."""
     context = WorkloadContext(graph, workload, duration_ns, seed)
     requests = workload.pattern(context, *workload.arguments())
-    fill_size = 0 if workload.handles_size else workload.size_bytes or 0
-    flows = [_timed(flow, context, fill_size, row) for row, flow in enumerate(_flows(requests, context))]
+    fill_size_bytes = 0 if workload.handles_size else workload.size_bytes or 0
+    flows = [_timed(flow, context, fill_size_bytes, row) for row, flow in enumerate(_flows(requests, context))]
     if workload.kind == "none" or may_be_idle:
         return flows, context.notes
     if not flows:

@@ -368,8 +368,8 @@ class Fabric:
         neighbours.keep(requests)
 
     def _neighbours(self, host: Host, plane: int, ifindex: int) -> list[NetlinkRequest]:
-        others = [other.nics[plane] for other in self._others(host) if plane < len(other.nics)]
-        return [_add_neighbour(ifindex, other) for other in others]
+        other_nics = [other.nics[plane] for other in self._others(host) if plane < len(other.nics)]
+        return [_add_neighbour(ifindex, other) for other in other_nics]
 
     def _others(self, host: Host) -> list[Host]:
         """Returns the host's neighbours."""

@@ -141,7 +141,7 @@ def read(path: Path | None, algorithm: str, options: Mapping[str, Any]) -> Confi
     run = data.pop("run", {})
     _known(f"{path}: [run]", run, [field.name for field in fields(TrainingSettings)])
     settings = TrainingSettings(**run | {name: value for name, value in options.items() if value is not None})
-    sections = {name: dict(section) for name, section in presets.find(settings.preset, algorithm).items()}
+    sections = {name: dict(defaults) for name, defaults in presets.find(settings.preset, algorithm).items()}
     for name, table in data.items():
         sections[name] = sections.get(name, {}) | table
     return Configuration(settings, sections, code)

@@ -52,18 +52,18 @@ def find_pauses(tables: TableSource, paths: Sequence[Sequence[int]], classes: Se
     if not last:
         return None
     t_ns, growth = _held(tables, [key for key, counters in last.items() if counters["paused_ns"]])
-    starts, ends = tables.flows["start_ns"], tables.flows["end_ns"]
-    life = np.stack([starts, np.where(ends >= 0, ends, stop_ns)]).astype(np.float64)
+    starts, recorded_ends = tables.flows["start_ns"], tables.flows["end_ns"]
+    bounds_ns = np.stack([starts, np.where(recorded_ends >= 0, recorded_ends, stop_ns)]).astype(np.float64)
     paused_ns = np.zeros(len(starts))
     for (path, number), rows in _alike(paths, classes).items():
         growths = [growth[port, number] for port in path if (port, number) in growth]
         if growths:
-            total = np.concatenate(([0.0], np.cumsum(np.max(growths, axis=0))))
-            until_start, until_end = (np.interp(life[end, rows], t_ns, total) for end in (0, 1))
+            cumulative_ns = np.concatenate(([0.0], np.cumsum(np.max(growths, axis=0))))
+            until_start, until_end = (np.interp(bounds_ns[bound, rows], t_ns, cumulative_ns) for bound in (0, 1))
             paused_ns[rows] = until_end - until_start
-    lived = (starts >= 0) & (life[1] > life[0])
+    lived = (starts >= 0) & (bounds_ns[1] > bounds_ns[0])
     shares = np.full(len(starts), np.nan)
-    shares[lived] = paused_ns[lived] / (life[1] - life[0])[lived]
+    shares[lived] = paused_ns[lived] / (bounds_ns[1] - bounds_ns[0])[lived]
     return Pauses(shares, sum(counters["pauses"] for counters in last.values()))
 
 
@@ -97,9 +97,9 @@ def _last(tables: TableSource) -> dict[tuple[int, int], dict[str, int]]:
     """Returns the counters at the last sweep, by port and class; nothing if the ports have no classes."""
     last_counters: dict[tuple[int, int], dict[str, int]] = {}
     for piece in tables.pieces("class_queues", "t_ns", "port", "class", *COUNTERS):
-        latest = piece["t_ns"] == piece["t_ns"][-1:].max(initial=0)
-        rows = zip(*(piece[name][latest].tolist() for name in ("port", "class", *COUNTERS)), strict=True)
-        last_counters |= {(port, number): dict(zip(COUNTERS, counters, strict=True)) for port, number, *counters in rows}
+        latest_mask = piece["t_ns"] == piece["t_ns"][-1:].max(initial=0)
+        rows = zip(*(piece[name][latest_mask].tolist() for name in ("port", "class", *COUNTERS)), strict=True)
+        last_counters |= {(port, number): dict(zip(COUNTERS, values, strict=True)) for port, number, *values in rows}
     return last_counters
 
 

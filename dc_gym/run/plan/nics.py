@@ -148,9 +148,9 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
     """Returns the flows over NICs."""
     rows_of = {device.name: row for row, device in enumerate(devices(graph))}
     ends = {
-        nic.address: (rows_of[f"{host.name}-eth{plane}"], inputs.mac(nic.mac))
+        host_nic.address: (rows_of[f"{host.name}-eth{plane}"], inputs.mac(host_nic.mac))
         for host in graph.hosts
-        for plane, nic in enumerate(host.nics)
+        for plane, host_nic in enumerate(host.nics)
     }
     ports, rows = _FramePorts(graph, router), []
     of_nic = ("rdma",) if spec.rdma else ("tcp",)

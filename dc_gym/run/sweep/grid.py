@@ -95,12 +95,12 @@ def load(
     Raises SpecError with the file and the key if anything in it, or in any of its specs, is wrong. `trust` and `say` are as in
     specs.load. `record`: the sweep folder's record; specs that were checked and have not changed are not read again.
     """
-    read = partial(specs.read, trust=trust, say=say)
+    read_spec = partial(specs.read, trust=trust, say=say)
     path = specs.file_of(path)
-    data = read(path)
+    data = read_spec(path)
     if not {"base", "grid", "cells"} & set(data):
         data = {"base": data}
-    return of(data, path, overrides, axes, read, record)
+    return of(data, path, overrides, axes, read_spec, record)
 
 
 def of(

@@ -37,12 +37,13 @@ NEVER = 2.0**14 - 1
 def fit(rows: WeightedRows, actions: Floats, count: int, seed: int, folder: Path) -> Trees:
     """Fits at most `count` trees, fewer if more do not help. It uses one thread, so that a seed always gives the same bytes."""
     catboost = _catboost()
-    cut = round(FITTED_SHARE * len(actions))
-    chosen = {"iterations": count, "random_seed": seed, "thread_count": 1, "task_type": "CPU"}
-    model = catboost.CatBoostRegressor(**PARAMETERS, **chosen, allow_writing_files=False, verbose=False)
+    fitted_count = round(FITTED_SHARE * len(actions))
+    options = {"iterations": count, "random_seed": seed, "thread_count": 1, "task_type": "CPU"}
+    model = catboost.CatBoostRegressor(**PARAMETERS, **options, allow_writing_files=False, verbose=False)
     weights = rows.weights / float(rows.weights.mean())  # the unit of the leaves' regularization
     parts = [
-        catboost.Pool(rows.inputs[at], actions[at], weight=weights[at], thread_count=1) for at in (slice(cut), slice(cut, None))
+        catboost.Pool(rows.inputs[at], actions[at], weight=weights[at], thread_count=1)
+        for at in (slice(fitted_count), slice(fitted_count, None))
     ]
     model.fit(parts[0], eval_set=parts[1])
     path = folder / "model.json"

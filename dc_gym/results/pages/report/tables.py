@@ -234,12 +234,15 @@ def _difference_cell(difference: Estimate | None, metric: Metric, factor: float,
         return TableCell(NOTHING)
     if difference.mean == 0 and difference.half == 0:
         return TableCell("0", "equal")
-    text, note = with_interval(difference, factor, signed=True), "" if difference.n == pairs else f"n\u00a0=\u00a0{difference.n}"
+    text, count_note = (
+        with_interval(difference, factor, signed=True),
+        "" if difference.n == pairs else f"n\u00a0=\u00a0{difference.n}",
+    )
     if not difference.differs_from_0:
-        return TableCell(text, "same" if difference.half is not None else "", note)
+        return TableCell(text, "same" if difference.half is not None else "", count_note)
     if not metric.better:
-        return TableCell(text, "other", note)
-    return TableCell(text, "better" if (difference.mean > 0) == (metric.better > 0) else "worse", note)
+        return TableCell(text, "other", count_note)
+    return TableCell(text, "better" if (difference.mean > 0) == (metric.better > 0) else "worse", count_note)
 
 
 def _bin_row(size_bin: Mapping[str, Any]) -> tuple[str, tuple[TableCell, ...]]:
