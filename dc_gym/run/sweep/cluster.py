@@ -49,14 +49,14 @@ def connect(address: str, jobs: int | None) -> Callable[[list[Cell], Progress, C
 
     def run(cells: list[Cell], progress: Progress, on_end: Callable[[CellOutcome], None]) -> None:
         try:
-            _Driver(ray, jobs, Tally(len(cells), progress), on_end).run(cells, progress)
+            _Dispatcher(ray, jobs, Tally(len(cells), progress), on_end).run(cells, progress)
         finally:
             ray.shutdown()
 
     return run
 
 
-class _Driver:
+class _Dispatcher:
     """Keeps the cluster busy and collects the results."""
 
     def __init__(self, ray: Any, jobs: int | None, tally: Tally, on_end: Callable[[CellOutcome], None]) -> None:
