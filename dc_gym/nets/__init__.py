@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks, trees and the integer tables that a NIC or a switch computes; policies/ has the shipped ones."""
+"""Networks, trees and the integer tables that a NIC or a switch computes."""

@@ -34,7 +34,7 @@ class Driver(Protocol):
     """Answers the steps of a run whose plan has an agent."""
 
     def step(self, region: Buffer, step: int) -> int:
-        """Answers a step of the network with this state matrix. Returns the order that follows the step (guest/plan.py)."""
+        """Answers a step of the network with this state matrix. Returns the order that follows the step (plan/plan.py)."""
 
 
 class Ground(Protocol):

@@ -70,7 +70,7 @@ class NicPlan:
     """True if a flow begins with the state that the last flow between its hosts left."""
     facts: dict[str, Any]
     step_ns: int = 0
-    """Time in ns between barriers, at which the lab waits for the host (rlcc/data_path.py). 0: there are none."""
+    """Time in ns between barriers, at which the lab waits for the host (offline/data_path.py of a method). 0: there are none."""
     ring_classes: int = 0
     """The classes whose pauses stop the NICs' rings, a bit each: the classes of flows over RDMA."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the files that contain a ground's plan (guest/plan.py)."""
+"""Writes the files that contain a ground's plan (plan.py)."""
 
 from __future__ import annotations
 

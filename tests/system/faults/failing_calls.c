@@ -37,7 +37,7 @@ static const char *const kind_names[KINDS] = {
 	[MESSAGE] = "message", [WAIT] = "wait",     [DESCRIPTOR] = "descriptor",
 };
 
-/* The file DCGYM_CALLS_STATE. faults.py reads it. */
+/* The file DCGYM_CALLS_STATE. failing.py reads it. */
 struct calls {
 	_Atomic uint32_t counts[KINDS];
 	_Atomic uint32_t failed; /* 1: a call has failed, and `told` says which */

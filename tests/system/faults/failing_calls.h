@@ -2,7 +2,7 @@
 #ifndef FAILING_CALLS_H
 #define FAILING_CALLS_H
 
-/* In the order of KINDS in faults.py. */
+/* In the order of KINDS in failing.py. */
 enum kind {
 	WRITE,
 	READ,

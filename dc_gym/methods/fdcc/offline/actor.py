@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FDCC's network as its training runs it: forward and backward over sequences, in floats of 32 bits.
 
-It is the network of fdcc.py. There each product is exact, on every machine; here the products are BLAS's, which is several times
+It is the network of net.py. There each product is exact, on every machine; here the products are BLAS's, which is several times
 as fast. One machine repeats them bit for bit; another may round differently. A test holds both networks against each other.
 """
 
