@@ -77,7 +77,7 @@ struct lab {
 	uint64_t step, virtual_ns;
 	int32_t code; /* the answer's */
 	uint32_t slot;
-	uint32_t flows, path_ports; /* path_ports: entries of flow_rows and row_flows */
+	uint32_t flows, path_ports; /* path_ports: entries of path_row and path_flow */
 	uint32_t ended;             /* 1: there are flows, and all have ended */
 	uint32_t work_changed;      /* 1: `at_work` is another than at the step before */
 	uint64_t steps;             /* steps of the episode so far */
