@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Controllers: the registry, actuators/ (settings), agent/ (C: agentd, hostd, eventd), nic/ (algorithms, shim, loader)."""
+"""Controllers: the registry, actuators/ (what agents set), agent/ (C: agentd, hostd, eventd), nic/ (algorithms, shim, loader)."""

@@ -225,7 +225,7 @@ def publish(built: Path, target: Path, work: Path) -> None:
 
 
 def remove_partials(folder: Path, key: str = "") -> list[Path]:
-    """Removes dead processes' partial folders: folders whose lock nobody holds, and those in `key`, which the caller locks."""
+    """Removes dead processes' partial folders: folders whose lock nobody holds, and folders of `key`, which the caller locks."""
     removed = []
     for path in sorted(folder.glob(f"*{PARTIAL}*")):
         name = path.name.partition(PARTIAL)[0]

@@ -231,7 +231,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The thresholds at which a port pauses its peer's lossless classes: struct tc_port_pfc of kernel/drivers/lab.h."""
+    """The settings by which a port pauses its peer's lossless classes: struct tc_port_pfc of kernel/drivers/lab.h."""
 
     xoff_bytes: int
     """The threshold; 0: a share of the pool's free room."""

@@ -45,7 +45,7 @@ class Wiring:
 
     spec: TopologySpec
     ecn: bool = False
-    """True if the controller reads ECN. It decides what marking 'auto' stands for."""
+    """True if the controller reads ECN. It decides the meaning of marking 'auto'."""
     rtt_ns: int | None = None
     """The base round trip before scaling, in ns, for amounts in BDPs. None means not known."""
     measuring: bool = False
@@ -131,7 +131,7 @@ class Wiring:
         return list(dict.fromkeys(missing_keys))
 
     def _link(self, a: Node, b: Node, link_spec: LinkSpec) -> LinkSpec:
-        """Returns all keys that hold for what a sends to b over a link."""
+        """Returns all keys that hold for frames from a to b over a link."""
         link = link_spec.over(self.links)
         for rule in self.spec.links or ():
             if rule.matches(a, b):
@@ -158,7 +158,7 @@ class Wiring:
         return Queue(limit_bytes, self._switch_queue(marks), marks)
 
     def _linux_queue(self, link: LinkSpec, limit_bytes: int) -> Queue:
-        """Returns a queue of Linux' own, which marks by itself."""
+        """Returns a queue of Linux' own, which has its own marking."""
         for name in ("marking", "marks_at"):
             value = getattr(link, name)
             if value not in (None, marking.AUTO, "none"):
@@ -169,7 +169,7 @@ class Wiring:
         return Queue(limit_bytes, cast(QueueKind, self._switch_qdisc), settings=settings)
 
     def _host_queue(self, link: LinkSpec, rate_bps: int) -> Queue:
-        """Returns a host's queue. One that may be paused has the classes of switches, and tells how long it was paused."""
+        """Returns a host's queue. A queue that may be paused has the classes of switches, and counts how long it was paused."""
         same = link.host_buffer_bytes in (None, link.buffer_bytes)
         size = link.buffer_bytes if same else link.host_buffer_bytes
         limit_bytes = self._bytes(size, "buffer" if same else "host_buffer", rate_bps)
@@ -253,7 +253,7 @@ class Wiring:
 
 
 def _classful(classes: tuple[QueueClass, ...]) -> Queue:
-    """Returns a `port` with classes: its limit and marking are those of the first."""
+    """Returns a `port` with classes: its limit and marking are the first class's."""
     return Queue(classes[0].limit_bytes, "port", classes[0].marking, classes=classes)
 
 

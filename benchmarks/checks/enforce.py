@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench enforce`: the rate at which hosts send when an agent commands a rate, from a thousandth of their line to all of
-it.
+"""`dcgym bench enforce`: the rates at which hosts send if an agent commands a thousandth of their line rate up to all of it.
 
 Hosts on one switch send as fast as they may, each to its own receiver: TCP, and UDP at line rate. The commands take the usual
 path of an agent's, through agentd. The bench counts the frames that arrived over the host's cable, at the queue of the switch

@@ -141,7 +141,7 @@ class Network:
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def configure(self, ports: list[dict[str, Any]], stock: bool) -> None:
-        """Sets rate, delay and a new queue for each port. `stock`: whether queues are bfifo and RED; a port may set its own."""
+        """Sets rate, delay and a new queue for each port. `stock`: queues are bfifo and RED; a port's key "stock" counts, too."""
         for index, ((end, _), port) in enumerate(zip(self.wires, ports, strict=True)):
             queue = _queue(port, stock or port.get("stock", False))
             requests = [delete_queue(end)] if index in self._queued else []
@@ -244,7 +244,7 @@ def enslave(end: End, bridge: int) -> rtnl.NetlinkRequest:
 
 
 def forward_to(end: End, mac: str) -> rtnl.NetlinkRequest:
-    """Teaches the bridge a host's port; otherwise it would flood. The host's own frames do not change its table."""
+    """Teaches the bridge a host's port; otherwise it would flood. The host's own frames do not change the entry."""
     body = rtnl.NDMSG.pack(AF_BRIDGE, end.ifindex, NUD_NOARP, NTF_MASTER | NTF_STICKY, 0)
     body += rtnl.attribute(NDA_LLADDR, bytes.fromhex(mac.replace(":", "")))
     return rtnl.NetlinkRequest(rtnl.RTM_NEWNEIGH, rtnl.NLM_F_CREATE, body, f"{end.ifname}: forward to {mac}")

@@ -104,7 +104,7 @@ def run_pairs(
 
 
 def speed_checks(pairs: Sequence[Pair], traffic_share: float, whole_share: float) -> Iterator[Check]:
-    """Yields the checks on speed. The shares of ns-3's wall time that traffic and the whole run may take."""
+    """Yields the checks on speed. Traffic and the whole run may take these shares of ns-3's wall time."""
     times: tuple[tuple[str, float | None, Callable[[Pair], tuple[float, float]]], ...] = (
         ("traffic phase / ns-3's Simulator::Run, wall time", traffic_share, lambda p: (p.traffic("wall_s"), p.peer.run_s)),
         ("whole run / ns-3's whole process, wall time", whole_share, lambda p: (p.cost.wall_s, p.peer.cost.wall_s)),

@@ -141,7 +141,7 @@ COLUMNS = ("peer", *(column.name for kind in (PeerCase, PeerRow) for column in f
 
 
 def stored(peer: str, path: Path = STORED) -> dict[PeerCase, PeerRow]:
-    """Returns a peer's result."""
+    """Returns a peer's stored results, by case."""
     return {read(PeerCase, row): read(PeerRow, row) for row in table(path) if row["peer"] == peer}
 
 
@@ -202,7 +202,7 @@ SHAPES: Mapping[str, Mapping[str, object]] = {
 
 
 def keys(case: PeerCase) -> dict[str, object]:
-    """Returns the keys of a case's spec, besides BASE."""
+    """Returns the keys of a case's spec, besides the keys of BASE."""
     setup = OURS[case.algorithm]
     nic = {"nic.payload": f"{setup.payload_bytes}B", "nic.trace": "off", "nic.message": "1GB"}
     return {

@@ -10,7 +10,7 @@ variants:
 
 The thesis does not say where it measures. Its throughput grows with the hosts although they share one link, so it must be the
 sent rate. The received rate is printed beside it. Rates are frame bits (Ethernet header and payload, no FCS, preamble or gap)
-that left a port's queue in the window; `received` is payload. Wall time and CPU time (user and system, with all children) are of
+that left a port's queue in the window; `received` is payload. Wall time and CPU time (user and system, with all children) cover
 whole `dcgym run` processes. Memory is the largest resident set of the lab's kernel, which maps everything that the lab has
 touched.
 """

@@ -30,7 +30,7 @@ SPEC = runs.plain_spec("speed", "dumbbell-10m", "60s") + 'monitor.interval = "10
 ONE_GIGABIT = ("topology.preset=dumbbell-1g", "time.duration=5s")
 NIC, TCP = "dcqcn", "dctcp"
 MOST = 1.0
-"""The most that a packet of a NIC may cost, over a TCP's packet."""
+"""The most that a packet of the NIC may cost, as a multiple of the cost of a packet of TCP."""
 LENGTHS_MS: Mapping[int, tuple[int, int]] = {2: (100, 250), 512: (300, 450)}
 """By the number of flows: a time when they have settled, and one when there are enough packets."""
 SENDERS = 4
@@ -103,7 +103,7 @@ def sent(result: Result) -> tuple[int, int]:
 
 
 def added(short: Sequence[Spent], long: Sequence[Spent]) -> Spent:
-    """Returns by how much the longer runs sent and spent more: the minimum of each."""
+    """Returns the packets and times that the longer runs have more than the shorter ones: minima of each are subtracted."""
     return Spent(*(np.min(long, axis=0) - np.min(short, axis=0)).tolist())
 
 

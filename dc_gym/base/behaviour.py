@@ -6,7 +6,7 @@
 - C: its tokens without comments, as text, so that nothing is included. A directive keeps its line. Linker scripts likewise.
 - Patches: the lines that they add and remove, and in which files. Context and numbers of lines are left out.
 - Files of kbuild: without lines that are comments.
-- TOML, the cards of controllers: without comments and without keys that only readers use. All else counts with each byte.
+- TOML, the cards of controllers: without comments and without keys that only people read. All else counts with each byte.
 
 No parser of Python's own is used, since their trees and tokens differ between versions: every Python finds the same digests.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym doctor`: checks this machine, with one line and a remedy for each check, and a lab of one virtual second."""
+"""`dcgym doctor`: checks this machine, with a line and a remedy for each check, and runs a lab of one virtual second."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _has_threads(words: Sequence[str]) -> bool:
 
 
 def _discard_output() -> None:
-    """Lets the interpreter's last flush succeed where the rest cannot be written: it would fail with a traceback."""
+    """Lets the interpreter's last flush succeed where its output cannot be written: it would fail with a traceback."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -49,7 +49,7 @@ MODULES = (
 )
 """Modules that a run on the lab imports, with all that these import."""
 ALLOCATOR = "JE_ARROW_MALLOC_CONF"
-"""The settings of an allocator that pyarrow contains and does not use by default. It starts a thread by default."""
+"""The settings of an allocator that pyarrow contains and does not use by default. It starts a thread unless these forbid it."""
 
 
 def main() -> None:

@@ -116,7 +116,7 @@ class Session:
         self.boots = 0
         """Number of labs started so far."""
         self.label = ""
-        """Part of the name of the lab's folder: what the lab is for, such as training-2 or evaluation."""
+        """Part of the name of the lab's folder: the lab's purpose, such as training-2 or evaluation."""
         self._parent = in_full(parent or Path(tempfile.gettempdir()))
         self._stack, self._owner = ExitStack(), this_process()
         self._lab: SteppedNetwork | None = None

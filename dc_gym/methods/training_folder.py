@@ -27,7 +27,7 @@ def open_folder(out: Path, resume: bool) -> AbstractContextManager[object]:
 
 
 def _is_left_over(path: Path) -> bool:
-    """Returns True for a folder that a training left that was killed before its first checkpoint."""
+    """Returns True for a file or folder left by a training that was killed before its first checkpoint."""
     if path.name == EVENTS:
         return path.is_dir() and {entry.name for entry in path.iterdir()} <= {tensorboard.NAME}
     return is_left_over(path) or (path.name == folder_lock.LOCK and (folder_lock.is_ours(path.parent) or not path.stat().st_size))

@@ -46,7 +46,7 @@ class NicKind:
     memory: int
     """The count of numbers that the policy stores for each flow."""
     integers: Callable[[Integers, int, Integers, Integers], tuple[Integers, Integers]]
-    """`integers(body, bias, inputs_q16, memory_q16)` computes what the NIC does from the body of a table."""
+    """`integers(body, bias, inputs_q16, memory_q16)` computes the NIC's outputs and new memory from the body of a table."""
     answer: Callable[[Any, Floats], Floats] | None = None
     """`answer(policy, inputs)` returns the outputs for situations [..., inputs]. None: those of a flow's first decision."""
 
@@ -56,7 +56,7 @@ class NicKindReference:
     """What an algorithm is compared with whose policy feeds on its own outputs: it takes the outputs that the NIC had."""
 
     output_bound: float
-    """Bound on the difference of an output from that of the policy in floats, for the same inputs and memory."""
+    """Bound on the difference of an output from the policy's output in floats, for the same inputs and memory."""
     distances: Callable[[Any, Iterable[tuple[Sequence[Any], Sequence[Any]]]], tuple[int, float, int | None]]
     """`distances(policy, traces)` compares decisions (ctrl/nic/golden.py: the steps of a trace, and what was decided) with a
     NicPolicy. It returns the decisions, the largest difference, and how many differ from the integers in Python (None: not

@@ -180,7 +180,7 @@ def files(patterns: Iterable[str]) -> list[Path]:
 
 
 def stale() -> str | None:
-    """Returns a source that behaves differently from the source of the built C programs, or None.
+    """Returns a source whose behaviour has changed since the C programs were built, or None.
 
     `make programs` writes the list.
     """

@@ -94,7 +94,7 @@ def read(folder: str | Path) -> LearningCurve:
 
 
 def _kinds() -> Iterator[tuple[str, str, MethodCurve]]:
-    """Yields the commands that train, and for each its table and the file that identifies it."""
+    """Yields the commands that train, and for each the name of its table and the columns that identify it."""
     yield "dcgym train", PROGRESS, MethodCurve(("iteration", STEPS))
     for name, method in methods.by_name().items():
         if method.curve is not None:

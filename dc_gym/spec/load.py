@@ -32,7 +32,7 @@ SHORT = {
     "topology": ("topology.preset", "topology.kind"),
     "workload": ("workload.kind",),
 }
-"""The keys for which a plain text may replace a whole table. It is the first key's value, unless it names another's value."""
+"""The keys whose value may replace a whole table, as a plain text. It is the first key's, unless another key has that value."""
 POLICY_KEY = "controller.policy"
 PLUGGED = ("topology.kind", "topology.marking", "controller.name", "workload.kind")
 """The keys to whose names a plug-in may add."""
@@ -67,7 +67,7 @@ def load(
         overrides: Texts "key=value" that replace keys of the file.
         seed: Replaces `seed`, after the overrides.
         trust: The user trusts the code of a result (result_code.py).
-        say: Called with a line for each code of a result that runs.
+        say: Called with a line for each part of a result's code that runs.
 
     Raises:
         SpecError: In one line: the key, the value as given, and the remedy.
@@ -456,7 +456,7 @@ def _put_all(data: dict[str, Any], overrides: Iterable[str], source: str, base: 
 def _override(text: str) -> tuple[str, Any]:
     """Returns key and value of "key=value".
 
-    A value is a TOML value (a list too), otherwise the bare text. A table is accepted only for keys that are tables.
+    A value is read as TOML, such as a list, otherwise as bare text. A table is accepted only for keys that are tables.
     """
     key, equals, raw = text.partition("=")
     key, raw = key.strip(), raw.strip()

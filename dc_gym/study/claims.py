@@ -66,7 +66,7 @@ class Criterion:
 class Claim:
     text: str
     source: str
-    """Where the source makes the claim; of a claim of ours: "ours", or "ours: " and its source."""
+    """Where the source makes the claim; of a claim of ours: "ours", or "ours: " and its basis."""
     criteria: tuple[Criterion, ...]
     """The criteria, which must all hold."""
     setup: str = ""

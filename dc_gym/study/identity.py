@@ -213,7 +213,7 @@ def why_old(study: Study, table: Table, today: Mapping[str, str], lineage: Linea
 
 
 def why_changed(study: Study, table: Table) -> str:
-    """Returns the inputs of the study that have changed since its evidence was made; empty if none has."""
+    """Returns in words which input of the study has changed since its evidence was made; empty if none has."""
     if table.measures != of_measures(study):
         return "what measures has changed: `dcgym study run` measures the same runs again"
     return "its specs have changed" if table.runs != of_runs(study) else ""

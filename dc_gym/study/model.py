@@ -32,7 +32,7 @@ Files = Mapping[str, "str | NicPolicy"]
 
 @dataclass(frozen=True, slots=True)
 class StudyOptions:
-    """The amount of runs, and the place where they run."""
+    """The number and length of a study's runs, and the place where they run."""
 
     out: Path
     """Folder of the group's runs and pages."""
@@ -161,7 +161,7 @@ class Study:
     """Returns quantities of a Result over time; arguments as for `measure`."""
     claims: Sequence[Claim] = ()
     identities: Sequence[Criterion] = ()
-    """A statement that holds in any correct run, such as that PFC drops nothing. Tests judge it; the score does not count it."""
+    """Statements that hold in any correct run, such as that PFC drops nothing. Tests judge them; the score leaves them out."""
     draw: Callable[[Evidence], Figure] | None = None
     """Draws the figure. None: dots of the first measure."""
     facts: Facts | Callable[[StudyOptions], Facts] = ()

@@ -55,7 +55,7 @@ class PolicyVariant(Variant):
 
 @dataclass(frozen=True, slots=True)
 class TrainedLength:
-    """The amount of runs."""
+    """The number and length of trainings and runs."""
 
     seeds: int
     steps: int

@@ -30,7 +30,7 @@ from dc_gym.topologies.wiring import Wiring
 
 PLACE = {"node1", "node2", "port1", "port2"}
 PLAIN_LINKS = ("Link", "TCLink", "TCULink")
-"""Classes of links that a cable stands for."""
+"""Classes of links that a cable can replace."""
 SHAPERS = ("use_htb", "use_hfsc", "use_tbf")
 """Options of a link that select Linux' way to limit its rate. A cable has its own rate."""
 PLAIN_HOSTS, PLAIN_SWITCHES = ("Host",), ("OVSSwitch", "OVSBridge")

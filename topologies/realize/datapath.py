@@ -39,7 +39,7 @@ DP_STATS = struct.Struct("=3Q")  # hit, missed, lost
 VPORT_ATTR_PORT_NO, VPORT_ATTR_TYPE, VPORT_ATTR_NAME, VPORT_ATTR_UPCALL_PID = 1, 2, 3, 5
 VPORT_NETDEV = 1
 NOBODY = 0
-"""The netlink port that receives packets without a flow."""
+"""The netlink port for packets without a flow: nobody receives them."""
 ATTR_KEY, ATTR_ACTIONS, ATTR_MASK = 1, 2, 7
 KEY_ETHERNET, KEY_ETHERTYPE, KEY_IPV4 = 4, 6, 7
 ACTION_OUTPUT = 1

@@ -39,7 +39,7 @@ def accounts(uid: int, gid: int, etc: Path = ETC) -> dict[str, str]:
 
 
 def write(files: Mapping[str, str], etc: Path = ETC) -> None:
-    """Writes files into an /etc that belongs to the ground. Links to the machine's files, and these files, stay as they are."""
+    """Writes files into an /etc that belongs to the ground. The machine's files, to which links there lead, stay as they are."""
     for name, text in files.items():
         (etc / name).unlink(missing_ok=True)
         (etc / name).write_text(text)

@@ -54,7 +54,7 @@ GROUND_SYSCTLS = {
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv4/tcp_rmem": "4096 131072 67108864",
     "net/ipv4/tcp_wmem": "4096 65536 67108864",
-    "net/ipv4/tcp_mem": "1048576 1048576 1048576",  # pages; no silent memory pressure: a lab that is too small reports it
+    "net/ipv4/tcp_mem": "1048576 1048576 1048576",  # pages; no silent memory pressure: a lab too small reports it and dies
     "net/core/rmem_max": "67108864",
     "net/core/wmem_max": "67108864",
     "net/core/netdev_max_backlog": "1000000",

@@ -354,8 +354,8 @@ def change_port(
     marking: tuple[int, int, int, MarksAt] | None = None,
     telemetry: Telemetry | None = None,
 ) -> NetlinkRequest:
-    """Returns the request that changes a `port`: its limit, its marking (kmin and kmax in bytes, pmax in ppm, and when), or the
-    names in its telemetry."""
+    """Returns the request that changes a `port`: its limit, its marking (kmin and kmax in bytes, pmax in ppm, and when), or its
+    telemetry: the rate's place in the table, and the units."""
     options = attr_u32(TCA_PORT_LIMIT, limit_bytes) if limit_bytes is not None else b""
     if marking is not None:
         kmin, kmax, pmax_ppm, at = marking

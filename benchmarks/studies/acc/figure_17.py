@@ -31,7 +31,7 @@ STEP, LINEAR = "step", "linear"
 COLORS = {STEP: "#332288", LINEAR: "#CC6677"}
 THRESHOLDS_KB = tuple(level // 1000 for level in LEVEL_BYTES)
 LOW_KB, HIGH_KB = 20, 640
-"""The thresholds over which rewards are compared. From 1 MB on the queue is a large part of 10 MB, so a linear D differs, too."""
+"""The thresholds over which rewards are compared. From 1 MB on the queue is a large part of 10 MB, so a linear D changes, too."""
 COMPARED_KB = [threshold_kb for threshold_kb in THRESHOLDS_KB if threshold_kb <= HIGH_KB]
 REWARDS = {design: Measure(f"{design}_reward", f"reward, {design} D", digits=4) for design in COLORS}
 RANGE = Measure("range", f"range of D's part, K {LOW_KB} to {HIGH_KB} kB", digits=3)

@@ -84,7 +84,7 @@ def _claims() -> Iterator[Claim]:
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns the operations that ended after the warm-up, and whether any place ran out of operations."""
+    """Returns the measures of the operations that ended after the warm-up, and whether any place ran out of operations."""
     flows, time = result.records("flows"), result.manifest["spec"]["time"]
     start_ns, end_ns = (parse_time_ns(time[key], key) for key in ("warmup", "duration"))
     ended = flows[(flows["end_ns"] >= start_ns) & (flows["end_ns"] < end_ns)]

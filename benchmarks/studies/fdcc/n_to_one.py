@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""n flows to one receiver, and the quantities of tables 6.1 and 6.2 of FDCC (K. Zhang, MSc thesis 2023) measure of them.
+"""n flows to one receiver, and the quantities that tables 6.1 and 6.2 of FDCC (K. Zhang, MSc thesis 2023) give for them.
 
 The thesis gives 20 MB a flow and Gaussian starts within 1 ms.
 """
@@ -120,7 +120,7 @@ def standalone_ns(size_bytes: int, links: int, scale: int = 1) -> int:
 
 
 def measure(result: Result, links: int, scale: int = 1) -> dict[str, float]:
-    """Returns the tables' quantities. A flow that did not end leaves means over flows undefined, a lossy fabric the pauses."""
+    """Returns the tables' quantities. Those over all flows are missing if a flow did not end, and pauses in a lossy fabric."""
     flows = result.records("flows")
     ended = flows[flows["end_ns"] >= 0]
     values = common.told(result, PAUSES, PAUSED, common.DROPPED) | {common.UNFINISHED.name: float(len(flows) - len(ended))}

@@ -76,7 +76,7 @@ def track(result: Result, most_bps: float = MOST_BPS) -> Track:
 
 
 def figure(evidence: Evidence, title: str, names: Sequence[str] = (), of: str = "what the line can carry") -> Figure:
-    """Draws each flow's goodput, a panel for each variant (seed 1). `names`: the flows' names, to draw their sum, too."""
+    """Draws each flow's goodput, a panel for each variant (seed 1). With `names` of flows, it draws their sum, too."""
     with kit.style():
         canvas = kit.new_figure(7.4, 1.6 * len(evidence.variants))
         panels = canvas.subplots(len(evidence.variants), 1, sharex=True, sharey=True, squeeze=False)[:, 0]

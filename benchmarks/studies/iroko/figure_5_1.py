@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 5.1 of Iroko's thesis: aggregate throughput over the number of hosts, on a dumbbell whose middle link has 10 Mbit/s.
 
-Networks and measurements come from `dcgym bench scale`, which also has bars on them and on their cost.
+Networks and measurements are shared with `dcgym bench scale`, which also has bars on them and on their cost.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CLAIMS = (
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns the rate that the hosts on the left sent, and the rate that the middle link carried."""
+    """Returns the rate at which the hosts on the left sent, and the rates of the middle link and of the received payload."""
     rates, hosts = scale.egress_bps(result), 2 * int(result.manifest["spec"]["topology"]["pairs"])
     senders = [rates[f"h{number}-eth0"] for number in range(1, hosts // 2 + 1)]
     return {

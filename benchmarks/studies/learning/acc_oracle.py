@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The share of the possible gain that ACC's shipped net gains, over DCQCN and over DCTCP, in cases without training.
+"""The share of the possible gain that ACC's shipped net gains, over DCQCN and over DCTCP, in cases new to the net.
 
 The cases are another fabric, another rate and an all-reduce. The oracle of a case is the best single action of the template over
 all seeds. Its gain is its reward less the reward of SECN1 or SECN2. The net was trained on one switch at 25 Gbit/s with DCQCN in

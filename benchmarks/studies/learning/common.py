@@ -47,7 +47,7 @@ class Method:
         return (out / POLICY).absolute()
 
     def shortfall(self, other: Shortfall, options: StudyOptions) -> Shortfall:
-        """Returns the trainings that are shorter; claims on their policies are not tested."""
+        """Returns `other` with the shorter trainings added; claims on their policies are not tested."""
         short = fewer(self.option.removeprefix("--").removesuffix("s"), options.steps or self.steps, self.steps)
         return replace(other, runs=", ".join(filter(None, (other.runs, f"trainings of {short}" if short else ""))))
 

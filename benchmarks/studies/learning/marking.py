@@ -66,7 +66,7 @@ def setup(name: str, environment: str, **length: Any) -> Setup:
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns the keys that agents' runs share, and the delay in switches."""
+    """Returns the measures that all agents' runs share, and the delay in switches."""
     return measured.numbers(result) | {DELAY.name: number((result.manifest.get("agent") or {}).get(DELAY.name))}
 
 

@@ -225,7 +225,7 @@ def facts(options: StudyOptions) -> Facts:
 
 
 BAND = {OVER.name: lambda ax: ax.axhspan(1 - WITHIN, 1 + WITHIN, color="#DDDDDD", zorder=0)}
-"""The bounds of the criterion."""
+"""The range that the criterion allows, as a band of the figure."""
 LINES = [
     series.VariantLine(LABELS[algorithm], COLORS[algorithm], {flows: name(algorithm, flows) for flows in FLOWS})
     for algorithm in LABELS

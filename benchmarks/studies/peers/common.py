@@ -80,7 +80,7 @@ def study(peer: str, within: Mapping[str, float], judged: Sequence[Measure] = JU
 
 
 def measure(result: Result, case: PeerCase) -> dict[str, float]:
-    """Returns the result of the lab's run of a case."""
+    """Returns the measures of the lab's run of a case."""
     ports = result.derived("port_metrics")
     if ports is None:
         raise ProtocolError(f"{result.path}: it has no table of ports")

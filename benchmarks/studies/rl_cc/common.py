@@ -275,7 +275,7 @@ def _fairness(result: Result) -> float:
 def drawing(
     title: str, size: tuple[float, float], draw: Callable[[Evidence, Rows], None], legend: int = 0, grid: str = "y", **shape: Any
 ) -> Callable[[Evidence], Figure]:
-    """Returns the function that draws a figure of a size in inches.
+    """Returns the function that draws a figure of this size in inches.
 
     `draw` draws into its rows of axes, whose number `shape` gives; `legend`: columns of a legend below them.
     """

@@ -49,7 +49,7 @@ def _claims(setup: str) -> Iterator[Claim]:
 
 
 def track(result: Result, lines: int) -> Track:
-    """Returns the curves over time in ms, at 100 Gbit/s; goodput is divided by so many receivers' lines, 0: all hosts'."""
+    """Returns the curves over time in ms, at 100 Gbit/s; goodput is divided by this many receivers' lines, 0: all hosts'."""
     drawn = timeline.load_series(result, BINS)
     scale = int(result.manifest["spec"]["topology"].get("scale") or 1)
     width_s = 2 * drawn.t_s[0]

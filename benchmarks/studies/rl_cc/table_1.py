@@ -6,7 +6,7 @@ kernel (as root; otherwise in userspace, as a column says). Only ratios can be c
 to count it: one per weight, so that a network of 4-12-12-1 has 204. Repetitions replace seeds, since only the machine's other
 load is random.
 
-The paper's times are those of a NIC's core. So the policies' code is counted once more as instructions of RV32I, which has no
+The paper's times hold for a NIC's core. So the policies' code is counted once more as instructions of RV32I, which has no
 multiplication, and of RV32IM, which has one (methods/rlcc/bench/rv32_cost.py; pip install 'dc-gym[rv32]'). Here a repetition is
 another trace.
 """

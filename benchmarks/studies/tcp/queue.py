@@ -30,7 +30,7 @@ from dc_gym.study.theory import crossing
 ACK_BYTES, RATE_BPS, DELAY_NS, K_PACKETS = 66, 10 * 10**9, 2_500, 60
 FLOWS, FASTER = (1, 2, 4), 4
 LEAST, MOST = 0.85, 1.15
-"""The largest allowed difference between a measurement and an equation."""
+"""The bounds of a measurement, as multiples of an equation's value."""
 SOURCE, THESIS = "M. Alizadeh et al., SIGCOMM 2010", "F. Ruffy Varga's thesis, section 5"
 UTILIZATION = Measure("utilization", "utilization (%)", 100, 4)
 QUEUE = Measure("queue_packets", "mean queue (packets)")

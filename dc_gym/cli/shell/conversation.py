@@ -275,7 +275,7 @@ class Conversation:
         signal.signal(signal.SIGINT, self._interrupt)
 
     def _return_to_the_user(self, report: Report) -> None:
-        """Ends the jobs and messages of the user's last command."""
+        """Ends the user's last command on this side: its keyboard, its line of output, its status and its file."""
         self._runs = False
         self._lend_no_more()
         if not self._at_line_start and self._presses:

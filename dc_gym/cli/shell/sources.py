@@ -31,7 +31,7 @@ class Source(Protocol):
     def read(self, prompt: str, called_away: Callable[[], bool] = lambda: False) -> str | None:
         """Returns the next line that is not blank, without white space around it; None at the end.
 
-        While nothing is typed at a terminal, `called_away` is called now and then. Returns "" when it returns True.
+        While nothing is typed at a terminal, `called_away` is called now and then. Once that returns True, the result is "".
         """
 
     def read_on(self) -> str | None:

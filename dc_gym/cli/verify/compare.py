@@ -133,7 +133,7 @@ def _unit(name: str) -> str:
 
 
 def _show(comparison: Comparison, console: Console) -> None:
-    """Prints the table, and in words the equal metrics."""
+    """Prints the table, and in words whether specs, fingerprints and digests are equal."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading, justify in (
         ("metric", "left"),

@@ -63,7 +63,7 @@ class _Lab:
 
 
 class LabChooser:
-    """The labs below a folder. `wanted`: the one to show, by name or number; None: the one that is working."""
+    """The labs below a folder. `lab_name`: the lab to show, by name or number; None: the lab that is working."""
 
     def __init__(self, out: Path, lab_name: str | None) -> None:
         self._out, self._wanted = out, lab_name

@@ -41,7 +41,7 @@ class Reaper:
         self._process = process
 
     def knows(self, raylet: int | None) -> None:
-        """Sends the reaper the raylet, whose end ends the training."""
+        """Sends the reaper the process id of the raylet, whose end ends the training."""
         if raylet is not None:
             self._tell(b"%d\n" % raylet)
 

@@ -122,7 +122,7 @@ class AccAgent:
         self._decided = None
 
     def state(self) -> Mapping[str, Any]:
-        """Returns how many inferences were made and saved, and the learner's counts."""
+        """Returns how many inferences were made and saved and, if the agent learns, its template, net and replay."""
         if self._keys.constant is not None:
             return {}
         state: dict[str, Any] = {"inferences": np.int64(self._inferences), "skipped": np.int64(self._skipped)}
@@ -146,7 +146,7 @@ class _Exchange:
         self.local.add(new)
 
     def advance(self, random: np.random.Generator) -> None:
-        """Counts a step. When it is time, gives new transitions to the global replay, and draws half as many as are here."""
+        """Counts a step. At an exchange, gives new transitions to the global replay, and adds a draw of half its own size."""
         self._count += 1
         if self._count % self._steps:
             return

@@ -136,8 +136,8 @@ class Console:
 
 
 def _check(matrix: StateMatrix, scene: Scene, flow_rows: int) -> None:
-    """Raises ProtocolError unless the matrix is as planned. An attacker in a lab may write to it, and places in it, also in the C
-    library of steps, follow from the plan."""
+    """Raises ProtocolError unless the matrix is as planned. An attacker who has taken over a lab may write to it, and all offsets
+    into it, also in the C library of steps, follow from the plan."""
     for part, actual, planned in (
         ("rows", matrix.rows, scene.rows),
         ("columns", matrix.columns, scene.columns),

@@ -97,7 +97,7 @@ def make_registered(name: str, context: PolicyContext) -> Policy:
 
     Args:
         name: Its name.
-        context: The agent that it is made for.
+        context: The network, and the agent that it is made for.
 
     Raises:
         AgentError: It has no method act that fits.

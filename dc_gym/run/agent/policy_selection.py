@@ -65,7 +65,7 @@ class UsersPolicy:
             return np.asarray(self._policy.act(observation, frame), np.float64)
 
     def observe(self, reward: float, observation: Vector) -> None:
-        """Gives a policy that learns the results of its last action."""
+        """Passes the results of the last action to the policy, if it learns."""
         if (observe := getattr(self._policy, "observe", None)) is not None:
             with self._blamed():
                 observe(reward, observation)

@@ -67,7 +67,7 @@ class ByHand:
         on_line: Callable[[str], None],
         on_progress: Callable[[LabState], None] = lambda state: None,
     ) -> None:
-        """`folder` is the plan's. `on_line` is called for each phase, `on_progress` now and then while the lab runs."""
+        """`folder` is the plan's. `on_line` gets a line for each phase, `on_progress` the lab's state now and then."""
         self.counts: dict[str, Any] | None = None
         """The counts of the run, once the plan is carried out."""
         self.failure = 0

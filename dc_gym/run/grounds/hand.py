@@ -94,7 +94,7 @@ class Done:
 
     @property
     def data(self) -> bytes:
-        """The part of the buffer that the result's length gives."""
+        """The bytes that the call put into the buffer: as many as its result."""
         return self.buffer[: max(0, self.result)]
 
 
@@ -387,7 +387,7 @@ class _FarProgram:
     def __init__(self, hand: Hand, argv: Sequence[str], priority: int) -> None:
         self._hand, self._unread = hand, b""
         self._listens = False
-        """True if the hand reads its output, and nobody has yet collected its output."""
+        """True if the hand reads its output, and nobody has collected it yet."""
         self._status: int | None = None
         pipes = hand.make(Call.of("pipe2", Room(8), os.O_CLOEXEC), Call.of("pipe2", Room(8), os.O_CLOEXEC))
         (input_end, self._stdin), (self._stdout, output) = (struct.unpack("=2i", pipe.buffer) for pipe in pipes)

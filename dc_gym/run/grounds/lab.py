@@ -93,7 +93,7 @@ class StillProgram:
         self._told = False
 
     def look(self, state: LabState, programs: Mapping[int, str]) -> None:
-        """Receives, now and then, the lab's activity."""
+        """Receives, now and then, the lab's state, and the words for its programs."""
         now_s = time.monotonic()
         if state.virtual_ns != self._virtual_ns:
             self._virtual_ns, self._since_s = state.virtual_ns, now_s

@@ -14,7 +14,7 @@ from dc_gym.topologies.waits import Waits
 
 PLAN_VERSION = 1
 OUT = "out"
-"""Folder for the files that the ground writes, beside the plan. A lab can only read the files beside it."""
+"""Folder for the files that the ground writes, beside the plan. A lab can only read the files outside this folder."""
 FLOWS, PORTS, ACTUATORS, CAPTURED = "flows.records", "ports.records", "actuators.records", "captured.records"
 """Record files (dc_gym/run/plan/inputs.py). FLOWS are the flows of a run, or of the first episode.
 

@@ -36,7 +36,7 @@ def reactions(spec: Spec, graph: Graph, router: Router, schedule: Schedule, chan
 
 
 def down_at(changes: Sequence[Change], at_ns: int) -> list[str]:
-    """Returns the ports whose cables are cut at a time, as far as routing has reacted to the cut by then."""
+    """Returns the ports whose cables are cut at a time. Routing knows all of them when it reacts then."""
     state: dict[str, int] = {}
     for change in changes:
         if change.at_ns <= at_ns:

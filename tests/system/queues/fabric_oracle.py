@@ -78,7 +78,7 @@ class FabricRun:
 
 @dataclass(slots=True)
 class _Packet:
-    """A frame on its way, or a pause (`holds`)."""
+    """A frame on its way, or a pause (with `quanta`)."""
 
     length: int
     frame: FabricFrame | None = None

@@ -31,7 +31,7 @@ from dc_gym.learn.rllib.algorithms.off_policy import FRAGMENT, OffPolicy
 LAST_LAYER = 3e-3
 """The bound of the last layers' initial weights (Lillicrap et al., section 7)."""
 PLACES = "places"
-"""The key of a batch that holds the flow of each row. It is set where the rows are not all labs' in order."""
+"""The key of a batch that holds the flow of each row. It is set unless the rows are the flows of all labs, in order."""
 PRIORITY_EPSILON = 1e-6
 """Added so that no transition's priority is 0 (Schaul et al. 2016, section 3.3)."""
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym bench acc-cost`: the cost of an inference of ACC's net, and the effect of its integer form on rewards.
+"""`dcgym bench acc-cost`: the cost of an inference of ACC's net, and the effect of its integer form.
 
-States are taken from the shipped net's play in held-out scenarios (held_out.py). The net in floats and in integers (q_int8.py)
+The states come from runs of the shipped net in held-out scenarios (held_out.py). The net in floats and in integers (q_int8.py)
 play the same scenarios with the same seeds, so their rewards are paired. The integer form is compiled from the header that NICs
 run (acc_inference.c), and its decisions must equal the Python form's.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dcgym method rlcc export`: prepares a policy for the NIC. It reports fit and cost, writes a spec, and runs it briefly.
 
-A policy fits within the limits that RL-CC gives for its NIC, a ConnectX-6Dx: at most 150 operations per decision (sec. V),
+A policy fits if it keeps the limits that RL-CC gives for its NIC, a ConnectX-6Dx: at most 150 operations per decision (sec. V),
 a decision within 2 us, and 48 bytes per flow, as in the DOCA interface. Decision times are taken from the paper's Table I.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replays the decisions of a result in the NIC's own integers (nic/rlcc.h): returns what RL-CC's flows saw and did.
+"""Replays the decisions of a result in the NIC's own integers (nic/rlcc.h): returns the inputs and actions of RL-CC's flows.
 
 A result records for each decision the round trip and the rates before and after. Inputs and actions follow from these and from
 the run's policy, bit for bit. A replay whose rates differ from the result's is refused.

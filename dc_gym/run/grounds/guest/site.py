@@ -81,7 +81,7 @@ class Site(Protocol):
         """Returns the step after an episode that ended with this code of agentd's. `keeps` is True for a run."""
 
     def rest(self, drain_ns: int, left: Callable[[], dict[str, int]]) -> dict[str, int]:
-        """Lets time pass after an episode's traffic was aborted. Returns the frames that are then left of it.
+        """Lets time pass after an episode's traffic was aborted. Returns the counts of frames and sockets left then.
 
         `drain_ns` is the time in which the network's queues drain and all frames arrive.
         """

@@ -56,7 +56,7 @@ class HostGround:
         needs.require(needs.modules_for(self._links, queues, [self._spec.tcp_name], self._spec.controller.nic))
 
     def _choose_links(self, progress: Progress) -> Path | None:
-        """Chooses the material of links. Returns the cable's module if they are cables."""
+        """Chooses the kind of links: cables, netem or tbf. Returns the cable's module if they are cables."""
         if self._spec.host.links not in ("auto", "cable"):
             self._links = self._spec.host.links
             return None
