@@ -124,6 +124,7 @@ def test_a_changed_table_of_agents_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.lab
+@pytest.mark.usefixtures("registries")
 @pytest.mark.parametrize(("reward", "code"), [("luck", 1), ("goodput", 0)])
 def test_a_random_reward_is_not_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str], reward: str, code: int) -> None:
     (tmp_path / "luck.py").write_text(RANDOM)

@@ -265,7 +265,7 @@ NIC = MINIMAL.replace('"dctcp"', '"dcqcn"')
         (["nic.policy=exp.toml"], 'nic.policy = "exp.toml": dcqcn reads no policy; leave it out'),
         (["controller.name=rlcc-tree", "nic.policy=exp.toml"], "exp.toml: is not an .npz file of plain arrays"),
         (["controller.name=rlcc-tree", "nic.policy=rlcc-mlp"], "is a policy of the kind 'mlp', which rlcc-mlp runs"),
-        (["controller.name=rlcc-tree", "nic.policy=mine"], "mine: no policy of that name comes with dc-gym (fdcc-crowds, "),
+        (["controller.name=rlcc-tree", "nic.policy=mine"], "mine: no policy of that name comes with dc-gym (fdcc, fdcc-crowds, "),
         (["nic.preset=peper"], "--set: nic.preset = \"peper\": dcqcn has no preset 'peper'; did you mean paper?"),
         (["controller.name=fixed", "nic.preset=paper"], "fixed has no preset 'paper'; leave it out"),
         (["nic.parameters.gg=8"], "--set: nic.parameters.gg = 8: dcqcn has no parameter 'gg'; did you mean g?"),

@@ -68,7 +68,7 @@ def test_and_in_all_other_cases(name, tmp_path, lab_kernel):
 @pytest.mark.timeout(3600)
 def test_a_lab_lives_through_10000_resets_and_nothing_grows(tmp_path, lab_kernel):
     """For some thousand resets the lab's kernel now and then takes a page that it has not touched before, 1.5 MB in all."""
-    settled, last, boots = episodes.footprints(tmp_path, 10_000, 5_000)
+    settled, last, boots = episodes.footprints(tmp_path, 10_000)
     assert boots == 1 and not last.growth(settled)
 
 

@@ -86,7 +86,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from episodes import footprints
-settled, last, boots = footprints(Path(sys.argv[1]), int(sys.argv[2]), 100)
+settled, last, boots = footprints(Path(sys.argv[1]), int(sys.argv[2]))
 assert boots == 1, f"{boots} labs were booted"
 assert not last.growth(settled), last.growth(settled)
 """
