@@ -187,8 +187,8 @@ def _resident_bytes(pid: int) -> int:
 
 
 def footprints(folder: Path, count: int) -> tuple[Footprint, Footprint, int]:
-    """Resets one lab `count` times, with a step each. Returns its footprint after half of the resets, when allocators have settled,
-    and at the end, and how many labs were booted."""
+    """Resets one lab `count` times, with a step each. Returns its footprint after half of them, when allocators have settled, at
+    the end, and how many labs were booted."""
     spec = vary({"name": "resets", **case("dumbbell-10m", "dctcp", "20ms", PAIRS)}, folder, "case", [], {}, "case")
     with Session(spec, folder) as session:
         values = session.scene.line_bps
