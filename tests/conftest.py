@@ -62,7 +62,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from dc_gym.ctrl.actuators import actuator
     from dc_gym.results.figures import styles
     from dc_gym.run.agent import action, observation, reward
-    from dc_gym.run.agent import policies as own  # noqa: F401 (registers policies)
+    from dc_gym.run.agent import policies as shipped_policies  # noqa: F401 (registers policies)
     from dc_gym.topologies import marking, presets, qdiscs
     from dc_gym.traffic import workloads
 

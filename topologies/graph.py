@@ -532,8 +532,8 @@ class Graph:
     def rows(self) -> tuple[Row, ...]:
         """Returns the rows of the state matrix: every port, then the classes of ports that have some."""
         ports = self.ports()
-        classes = (Row(port, number) for port in ports for number in range(len(port.queue.classes)))
-        return (*map(Row, ports), *classes)
+        class_rows = (Row(port, class_number) for port in ports for class_number in range(len(port.queue.classes)))
+        return (*map(Row, ports), *class_rows)
 
     def switch_ports(self) -> tuple[Port, ...]:
         """Returns the ports of the switches, in the same order."""

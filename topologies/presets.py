@@ -38,8 +38,8 @@ def build(spec: TopologySpec, ecn: bool = False) -> Graph:
     _require_all(full)
     wiring = Wiring(full, ecn)
     if wiring.in_bdps:
-        wiring = replace(wiring, rtt_ns=base_rtt_ns(_build(full, replace(wiring, measuring=True))))
-    graph = _build(full, wiring)
+        wiring = replace(wiring, rtt_ns=base_rtt_ns(_build(replace(wiring, measuring=True))))
+    graph = _build(wiring)
     _check_rules(full, graph)
     return graph if full.buffers is None else full.buffers.equipped(graph)
 
@@ -85,7 +85,8 @@ def resolve(spec: TopologySpec, ecn: bool = False) -> TopologySpec:
     )
 
 
-def _build(full: TopologySpec, wiring: Wiring) -> Graph:
+def _build(wiring: Wiring) -> Graph:
+    full = wiring.spec
     entry = TOPOLOGIES[full.kind or ""]
     graph: object = entry.call(wiring, *entry.arguments(dict(full.shape), "topology."))
     if not isinstance(graph, Graph):

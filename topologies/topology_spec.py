@@ -182,7 +182,7 @@ class TopologySpec(LinkSpec):
 
     def _check_buffers(self) -> None:
         """Raises KeyFault for keys of shared buffers, pauses and classes that do not go together."""
-        pfc = self.pfc not in (None, "off")
+        pfc = self.pauses
         for name, needs, there in (
             ("alpha", "shared_buffer", self.shared_buffer_bytes is not None),
             ("reserve_bytes", "shared_buffer", self.shared_buffer_bytes is not None),
@@ -219,6 +219,11 @@ class TopologySpec(LinkSpec):
     def frame_bytes(self) -> int:
         """A full frame: Ethernet's header and the largest IP packet."""
         return ETHERNET_BYTES + (MTU_BYTES if self.mtu_bytes is None else self.mtu_bytes)
+
+    @property
+    def pauses(self) -> bool:
+        """True if switches pause their peers."""
+        return self.pfc not in (None, "off")
 
     @property
     def buffers(self) -> SharedBuffers | None:

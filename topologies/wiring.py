@@ -67,10 +67,6 @@ class Wiring:
         return self.spec.scale or 1
 
     @cached_property
-    def _frame_bytes(self) -> int:
-        return self.spec.frame_bytes
-
-    @cached_property
     def _switch_qdisc(self) -> str:
         return self.spec.qdisc or "port"
 
@@ -82,11 +78,6 @@ class Wiring:
     def _classes(self) -> tuple[ClassRule, ...]:
         """The classes of all ports; none: one that has all packets."""
         return self.spec.classes or ()
-
-    @cached_property
-    def _lossless(self) -> bool:
-        """True if ports pause: a network without classes then pauses instead of dropping."""
-        return self.spec.pfc not in (None, "off")
 
     def cable(self, a: tuple[Node, str], b: tuple[Node, str], link_spec: LinkSpec = NOTHING) -> Cable:
         """Returns the link between two nodes.
@@ -140,7 +131,7 @@ class Wiring:
 
     def _queue(self, link: LinkSpec, node: Node, ifname: str, rate_bps: int) -> Queue:
         if self.measuring:
-            return Queue(self._frame_bytes)
+            return Queue(self.spec.frame_bytes)
         try:
             return self._queue_of(link, node, rate_bps)
         except TopologyError as error:
@@ -152,7 +143,7 @@ class Wiring:
         limit_bytes = self._bytes(link.buffer_bytes, "buffer", rate_bps)
         if self._switch_qdisc not in qdiscs.OURS:
             return self._linux_queue(link, limit_bytes)
-        if self._classes or self.spec.buffers is not None:
+        if self._classes or self.spec.shared_buffer_bytes is not None:
             return _classful(tuple(self._queue_classes(link, rate_bps, limit_bytes)))
         marks = self._marking(link, rate_bps, limit_bytes)
         return Queue(limit_bytes, self._switch_queue(marks), marks)
@@ -164,7 +155,7 @@ class Wiring:
             if value not in (None, marking.AUTO, "none"):
                 why = f'is of ports with topology.qdisc = "port", and {self._switch_qdisc!r} marks by rules of its own'
                 raise TopologyError(f"topology.{name}: value {value!r} {why}; leave one out")
-        port = qdiscs.QdiscContext(limit_bytes, self.ecn, self._scale, self._frame_bytes)
+        port = qdiscs.QdiscContext(limit_bytes, self.ecn, self._scale, self.spec.frame_bytes)
         settings = qdiscs.settings(self._switch_qdisc, self.spec.qdisc_keys, port)
         return Queue(limit_bytes, cast(QueueKind, self._switch_qdisc), settings=settings)
 
@@ -173,26 +164,26 @@ class Wiring:
         same = link.host_buffer_bytes in (None, link.buffer_bytes)
         size = link.buffer_bytes if same else link.host_buffer_bytes
         limit_bytes = self._bytes(size, "buffer" if same else "host_buffer", rate_bps)
-        if not self._classes and not self._lossless:
-            return Queue(limit_bytes, self._host_qdisc, packet_bytes=self._frame_bytes)
+        if not self._classes and not self.spec.pauses:
+            return Queue(limit_bytes, self._host_qdisc, packet_bytes=self.spec.frame_bytes)
         if not self._classes and self._host_qdisc != "bfifo":
-            return Queue(limit_bytes, self._host_qdisc, packet_bytes=self._frame_bytes)  # a pause stops it as a whole
+            return Queue(limit_bytes, self._host_qdisc, packet_bytes=self.spec.frame_bytes)  # a pause stops it as a whole
         if self._host_qdisc != "bfifo":
             raise TopologyError(
                 f"topology.host_qdisc: value {self._host_qdisc!r} has no classes; leave it out, or topology.classes"
             )
         rules = self._rules()
-        quanta = quanta_of_weights(rules, self._frame_bytes)
+        quanta = quanta_of_weights(rules, self.spec.frame_bytes)
         return _classful(tuple(QueueClass(rule.name, rule.dscp, limit_bytes, NO_MARKING, quanta[rule.name]) for rule in rules))
 
     def _rules(self) -> tuple[ClassRule, ...]:
         """Returns the classes of a port; where none are given, one that has all packets."""
-        return self._classes or (ClassRule(name=ONLY_CLASS, dscp=(), lossless=self._lossless),)
+        return self._classes or (ClassRule(name=ONLY_CLASS, dscp=(), lossless=self.spec.pauses),)
 
     def _queue_classes(self, link: LinkSpec, rate_bps: int, limit_bytes: int) -> Iterator[QueueClass]:
         """Yields the classes of a switch port."""
         rules = self._rules()
-        quanta = quanta_of_weights(rules, self._frame_bytes)
+        quanta = quanta_of_weights(rules, self.spec.frame_bytes)
         for number, rule in enumerate(rules):
             class_link = LinkSpec(marking=rule.marking, thresholds=rule.thresholds).over(link)
             room = (
@@ -243,12 +234,12 @@ class Wiring:
 
     def _at_port(self, value: Any, rate_bps: int) -> Any:
         """Returns a key's value at a port of that rate: an amount becomes bytes."""
-        return in_bytes(value, rate_bps, self.rtt_ns, self._frame_bytes) if isinstance(value, Amount) else value
+        return in_bytes(value, rate_bps, self.rtt_ns, self.spec.frame_bytes) if isinstance(value, Amount) else value
 
     def _bytes(self, value: Size | None, name: str, rate_bps: int) -> int:
         """Returns the size of a queue, by the name of the key that gives it."""
-        size = in_bytes(_given(value, name), rate_bps, self.rtt_ns, self._frame_bytes)
-        require_queue_size(f"topology.{name}", size, self._frame_bytes)
+        size = in_bytes(_given(value, name), rate_bps, self.rtt_ns, self.spec.frame_bytes)
+        require_queue_size(f"topology.{name}", size, self.spec.frame_bytes)
         return size
 
 

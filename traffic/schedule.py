@@ -142,8 +142,8 @@ def plane_of(flow: Flow, graph: Graph) -> int:
 
 def ways_from(flow: Flow, graph: Graph, router: Router, src_port: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the ports that the flow's data and the answers would cross if it had another source port."""
-    there = path(graph, router, flow.src, flow.dst, src_port, flow.dst_port, _protocol(flow.request), plane_of(flow, graph))
-    moved = replace(flow, src_port=src_port, ports=tuple(there))
+    data_ports = path(graph, router, flow.src, flow.dst, src_port, flow.dst_port, _protocol(flow.request), plane_of(flow, graph))
+    moved = replace(flow, src_port=src_port, ports=tuple(data_ports))
     return next(both_ways([moved], graph, router))
 
 

@@ -119,9 +119,8 @@ class Method(NamedTuple):
     trainers: Mapping[str, MethodTrainer] = NOTHING
 
     def acts_in(self, names: set[str]) -> bool:
-        """Returns whether one of these names, which a spec gives, is a policy, a reward or an algorithm of the method."""
-        algorithms = (policy.algorithm for policy in self.nic_policies.values())
-        return not names.isdisjoint({*self.policies, *self.rewards, *algorithms})
+        """Returns whether one of these names, which a spec gives, is a policy or a reward of the method."""
+        return not names.isdisjoint({*self.policies, *self.rewards})
 
 
 @cache

@@ -110,11 +110,14 @@ def _acting_parts(spec: Spec) -> tuple[str, ...]:
 
 def _methods_in(spec: Spec) -> tuple[str, ...]:
     """Returns the methods of which the spec names a part."""
-    named, folder = {spec.controller.name}, controllers.nic_folders().get(spec.controller.name, Path())
+    algorithm, named = controllers.nic_folders().get(spec.controller.name, PACKAGE), set[str]()
     if spec.controller.policy is not None:
-        named |= {str(spec.controller.policy), *re.findall(r"\w+", spec.agent.reward)}
-    whose = folder.parts[-4:-2]
-    return tuple(name for name, method in methods.by_name().items() if method.acts_in(named) or whose == ("methods", name))
+        named = {str(spec.controller.policy), *re.findall(r"\w+", spec.agent.reward)}
+    return tuple(
+        name
+        for name, method in methods.by_name().items()
+        if method.acts_in(named) or algorithm.is_relative_to(PACKAGE / "methods" / name)
+    )
 
 
 def programs() -> str:

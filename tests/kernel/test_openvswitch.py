@@ -53,10 +53,10 @@ def content(name: str) -> Path:
 
 
 class FakeApt:
-    """Packages of FILES, version 3.1.0-2; `asked` lists what was downloaded."""
+    """Packages of FILES, version 3.1.0-2; `requested` lists the packages that were downloaded."""
 
     version = "1:3.1.0-2"
-    asked: list[str] = []
+    requested: list[str] = []
 
     def __init__(self, folder: Path, sources: str | None, remedy: str) -> None:
         self._folder = folder
@@ -78,7 +78,7 @@ class FakeApt:
         return DEPENDS.get(package, [])
 
     def download(self, offer: Offer, folder: Path) -> Path:
-        self.asked.append(offer.package)
+        self.requested.append(offer.package)
         root = folder / f"{offer.package}.d"
         for name in (*FILES[offer.package], f"usr/share/doc/{offer.package}/copyright"):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.skip("no dpkg-deb, which makes packages")
     monkeypatch.setenv("DCGYM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(openvswitch, "Apt", FakeApt)
-    monkeypatch.setattr(FakeApt, "asked", [])
+    monkeypatch.setattr(FakeApt, "requested", [])
     monkeypatch.setattr(FakeApt, "version", "1:3.1.0-2")
     return tmp_path / "cache"
 
@@ -105,7 +105,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_it_is_unpacked_once_and_then_found(fake: Path) -> None:
     first = openvswitch.ensure(Quiet())
     packages = ["openvswitch-switch", "openvswitch-common", "mininet", "libloader1", "libneeded1", "libunused1"]
-    assert FakeApt.asked == packages
+    assert FakeApt.requested == packages
     assert sorted(path.name for path in (first.folder / "lib").iterdir()) == ["ld-linux-x86-64.so.2", "libc.so.6"]
     assert (first.python / "mininet" / "net.py").is_file() and not (first.python / "mininet" / "examples").exists()
     assert (first.folder / openvswitch.SCHEMA).is_file()
@@ -116,7 +116,7 @@ def test_it_is_unpacked_once_and_then_found(fake: Path) -> None:
     assert first.fingerprint.startswith("ovs-1:3.1.0-2-")
     assert ":" not in str(first.folder)
     assert openvswitch.ensure(Quiet()) == first
-    assert FakeApt.asked == packages
+    assert FakeApt.requested == packages
     assert not list((fake / "openvswitch").glob("*.partial-*"))
 
 

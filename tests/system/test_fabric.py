@@ -79,13 +79,13 @@ def measure(src, dst, plane, length):
     return arrived - stamp(taps[src, plane], length)
 
 import struct
-ends = {(host, job[2]) for job in asked for host in job[:2]}
+ends = {(host, job[2]) for job in frames for host in job[:2]}
 taps, senders = {end: tap(*end) for end in ends}, {end: sender(*end) for end in ends}
-for job in asked:
+for job in frames:
     measure(*job)  # so that Open vSwitch has its flows, and the kernel stamps frames
 ovs.freeze()
 time.sleep(0.1)  # until the daemons are at rest
-print(json.dumps([measure(*job) for job in asked]))
+print(json.dumps([measure(*job) for job in frames]))
 ovs.thaw()
 """
 
@@ -104,7 +104,7 @@ def test_a_paths_time_is_that_of_its_links(in_fabric, direct):
     params = {"preset": "acc24", "links": rules}
     graph = build(TopologySpec.of(**params))
     router = route(graph, 1)
-    times_ns = json.loads(in_fabric(params, f"asked = {frames}\n{ONE_WAY}", direct=direct))
+    times_ns = json.loads(in_fabric(params, f"frames = {frames}\n{ONE_WAY}", direct=direct))
     for (src, dst, plane, length), measured in zip(frames, times_ns, strict=True):
         crossed = path(graph, router, src, dst, 9000, 9000, "udp", plane)
         assert measured == one_way_ns(graph, crossed, length), (src, dst, plane, length)

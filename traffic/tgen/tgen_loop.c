@@ -14,9 +14,8 @@
 
 #define EVENTS    256
 #define LOOKS_MAX ((RUN_CALLS - 2) / 2) /* two calls a flow, beside those that set the timer and wait */
-#define ALIKE_MIN                                                                                            \
-	2 /* after so many waits in a row that ended alike, the next one is taken to end so, too             \
-	   */
+/* After so many waits in a row that ended alike, the next one is taken to end so, too. */
+#define ALIKE_MIN 2
 
 /* The next instant at which flows are looked at, for the log, for the state matrix or for both. */
 static int plan_sample(struct loop *loop)

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +31,10 @@ ARRAYS = {
     "lstm": ("W0", "b0", "W1", "b1", "W2", "b2", "W3", "b3"),
 }
 """The names of a network's weights and biases, in their order."""
+MOST_ERROR = 2**14
+"""The limit of a scaling stays below it, so that errors fit into the NIC's integers."""
+Step = Callable[[Integers, int, Integers, Integers], tuple[Integers, Integers]]
+"""From a table's body and bias, inputs and memory to actions and memory."""
 
 
 def network_of(file: NicPolicy) -> Mlp | Lstm | Trees:
@@ -52,10 +56,10 @@ def read_policy(path: Path) -> NicPolicy:
     return file
 
 
-def _check(scaling: Scaling, most: float = 2**14) -> None:
+def _check(scaling: Scaling, most: float = MOST_ERROR) -> None:
     numbers = asdict(scaling)
     wrong = [name for name, value in numbers.items() if not (np.isfinite(value) and 0 <= value < 256)]
-    if wrong or not scaling.unit > 0 or scaling.limit >= 2**14:
+    if wrong or not scaling.unit > 0 or scaling.limit >= MOST_ERROR:
         raise AgentError(f"its scaling {numbers} is out of range; target, gain and max_error are above 0, all below 256")
     if scaling.limit >= most:
         raise AgentError(f"its scaling {numbers} lets errors grow to {most:g} and beyond; lower its max_error")
@@ -65,16 +69,30 @@ def _read_network(kind: str, payload: Payload) -> Mlp | Lstm:
     return NETWORKS[kind](tuple(np.asarray(payload.arrays[name], np.float64) for name in ARRAYS[kind]))
 
 
-def _mlp_integers(body: Integers, bias: int, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
-    return mlp.integer_actions(body, inputs_q16), memory_q16
+def _without_memory(actions: Callable[[Integers, Integers], Integers]) -> Step:
+    """Returns the step of a network that stores nothing, from the function that computes its actions."""
+    return lambda body, bias, inputs_q16, memory_q16: (actions(body, inputs_q16), memory_q16)
 
 
-def _mlp8_integers(body: Integers, bias: int, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
-    return mlp8.integer_actions(body, inputs_q16), memory_q16
-
-
-def _tree_integers(body: Integers, bias: int, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
+def _trees_step(body: Integers, bias: int, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
     return trees.integer_actions(body, bias, inputs_q16), memory_q16
+
+
+def _lstm_step(body: Integers, bias: int, inputs_q16: Integers, memory_q16: Integers) -> tuple[Integers, Integers]:
+    return lstm.integer_step(body, inputs_q16, memory_q16)
+
+
+def _network(kind: str, shape: str, integers: Step, most: float = MOST_ERROR) -> NicKind:
+    """Returns a kind of networks without memory. Its errors stay below `most`."""
+    return NicKind(
+        arrays=ARRAYS[kind],
+        read=partial(_read_network, kind),
+        scaling=Scaling,
+        check=partial(_check, most=most),
+        describe=partial(size_of_network, shape=shape),
+        memory=0,
+        integers=integers,
+    )
 
 
 KINDS: Mapping[str, NicKind] = {
@@ -84,34 +102,9 @@ KINDS: Mapping[str, NicKind] = {
         check=_check,
         describe=size_of_trees,
         memory=0,
-        integers=_tree_integers,
+        integers=_trees_step,
     ),
-    "mlp": NicKind(
-        arrays=ARRAYS["mlp"],
-        read=partial(_read_network, "mlp"),
-        scaling=Scaling,
-        check=_check,
-        describe=partial(size_of_network, shape="4-12-12-1"),
-        memory=0,
-        integers=_mlp_integers,
-    ),
-    "mlp8": NicKind(
-        arrays=ARRAYS["mlp8"],
-        read=partial(_read_network, "mlp8"),
-        scaling=Scaling,
-        check=partial(_check, most=MAX_INPUT),
-        describe=partial(size_of_network, shape="4-12-12-1 in 8 bits"),
-        memory=0,
-        integers=_mlp8_integers,
-    ),
-    "lstm": NicKind(
-        arrays=ARRAYS["lstm"],
-        read=partial(_read_network, "lstm"),
-        scaling=Scaling,
-        check=partial(_check, most=MAX_INPUT),
-        describe=partial(size_of_network, shape="2-32-16-LSTM16-1"),
-        memory=MEMORY,
-        integers=lambda body, bias, inputs_q16, memory_q16: lstm.integer_step(body, inputs_q16, memory_q16),
-        answer=lstm.second_action,
-    ),
+    "mlp": _network("mlp", "4-12-12-1", _without_memory(mlp.integer_actions)),
+    "mlp8": _network("mlp8", "4-12-12-1 in 8 bits", _without_memory(mlp8.integer_actions), MAX_INPUT),
+    "lstm": replace(_network("lstm", "2-32-16-LSTM16-1", _lstm_step, MAX_INPUT), memory=MEMORY, answer=lstm.second_action),
 }

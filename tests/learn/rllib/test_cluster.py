@@ -32,7 +32,7 @@ class Cluster:
     """`ray start --head` of a user with a home of his own, and what that user runs."""
 
     def __init__(self, folder: Path) -> None:
-        self.place = folder
+        self.home = folder
         variables = {"HOME": str(folder), "DCGYM_CACHE": str(cache.cache_dir()), "RAY_USAGE_STATS_ENABLED": "0"}
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | variables
         with socket.socket() as free:
@@ -44,14 +44,14 @@ class Cluster:
 
     def start(self, labs: int, **more: str) -> None:
         port = self.address.partition(":")[2]
-        room = ("--num-cpus=4", "--resources", f'{{"lab": {labs}}}', f"--temp-dir={self.place}/ray", "--include-dashboard=false")
+        room = ("--num-cpus=4", "--resources", f'{{"lab": {labs}}}', f"--temp-dir={self.home}/ray", "--include-dashboard=false")
         self.ray("start", "--head", f"--port={port}", *room, **more)
 
     def join(self, labs: int, **more: str) -> None:
         """Starts a second node, of the same user on another machine."""
-        home = self.place / "node"
-        shutil.copytree(self.place / ".ray", home / ".ray")
-        room = ("--num-cpus=4", "--resources", f'{{"lab": {labs}}}', f"--temp-dir={self.place}/n")
+        home = self.home / "node"
+        shutil.copytree(self.home / ".ray", home / ".ray")
+        room = ("--num-cpus=4", "--resources", f'{{"lab": {labs}}}', f"--temp-dir={self.home}/n")
         self.ray("start", f"--address={self.address}", *room, HOME=str(home), **more)
 
     def dcgym(self, *words: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:

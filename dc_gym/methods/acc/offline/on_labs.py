@@ -152,14 +152,14 @@ class _Lab:
         """Returns the transitions of the last decisions, with the rewards of a slot as they count; None at the first slot."""
         if self._decided is None:
             return None
-        before, actions, busy = self._decided
-        return Transitions(before.states[busy], actions[busy], rewards[busy], slot.states[busy])
+        before, actions, busy_queues = self._decided
+        return Transitions(before.states[busy_queues], actions[busy_queues], rewards[busy_queues], slot.states[busy_queues])
 
     def rewards_of(self, slot: Slot) -> list[float]:
         """Returns the rewards of the last decisions as they are."""
         assert self._decided is not None
-        _, _, busy = self._decided
-        return list(slot.rewards[busy].tolist())
+        _, _, busy_queues = self._decided
+        return list(slot.rewards[busy_queues].tolist())
 
     def decide(self, slot: Slot, learner: DoubleDqn, at_random: float) -> None:
         """Chooses an action for each busy queue, and lets the lab run for one interval.
@@ -173,11 +173,11 @@ class _Lab:
         drawn = self._random.integers(learner.net.sizes[-1], size=count)
         self._kept = np.where(starts, self._random.geometric(1.0 / self._hold, size=count), self._kept) - 1
         actions[starts] = drawn[starts]
-        busy = np.flatnonzero(~slot.idle)
-        led = busy[(free & ~starts)[busy]]
+        busy_queues = np.flatnonzero(~slot.idle)
+        led = busy_queues[(free & ~starts)[busy_queues]]
         if len(led):
             actions[led] = learner.net(slot.states[led]).argmax(axis=1)
-        self.queues.settings, self._decided = actions, (slot, actions, busy)
+        self.queues.settings, self._decided = actions, (slot, actions, busy_queues)
         self.session.post(self.queues.values(actions))
 
 

@@ -81,5 +81,5 @@ def network(recipe: Recipe, scaling: Scaling) -> Mlp:
 def recorded(unit: float) -> Floats:
     """Returns the published situations as inputs [4, records]: the cells of decision.cells, and the steady errors."""
     points = response.records()
-    acted = [[1.1 if abs(e) == 1 and number < 9 else 1.0 for e in (p.before, p.now)] for number, p in enumerate(points)]
+    acted = [[1.1 if abs(error) == 1 and number < 9 else 1.0 for error in (p.before, p.now)] for number, p in enumerate(points)]
     return np.array([[a[0], p.before * unit, a[1], p.now * unit] for a, p in zip(acted, points, strict=True)]).T
