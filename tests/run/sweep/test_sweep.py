@@ -568,10 +568,10 @@ def test_a_result_that_cannot_be_kept_fails_its_cell_alone(tmp_path: Path) -> No
     parcels["taken"] = cluster.RunOutput(0, "", {"x": b""})
     ray = SimpleNamespace(get=parcels.__getitem__, exceptions=SimpleNamespace(RayError=KeyError))
     ended: list[sweep.CellOutcome] = []
-    driver = cluster._Driver(ray, 1, pool.Tally(3, Quiet()), ended.append)
+    dispatcher = cluster._Dispatcher(ray, 1, pool.Tally(3, Quiet()), ended.append)
     for name in parcels:
-        driver._under_way[name] = sweep.Cell(name, tmp_path / "spec.toml", tmp_path / name)
-        driver._bring(name)
+        dispatcher._under_way[name] = sweep.Cell(name, tmp_path / "spec.toml", tmp_path / name)
+        dispatcher._bring(name)
     assert [outcome.status for outcome in ended] == [2, 1, 2]
     words = ("manifest.json is missing", "does not belong into a result", "exists; replace it with --force")
     assert all(reason in outcome.message for outcome, reason in zip(ended, words, strict=True))
