@@ -13,6 +13,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
+import dc_gym.learn  # noqa: F401 (registers the environments)
 from dc_gym import spec
 from dc_gym.base.errors import SpecError
 from dc_gym.cli import main
