@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from dc_gym.base import usercode
 from dc_gym.base.errors import SpecError
 from dc_gym.base.package import PACKAGE
 
@@ -29,12 +30,12 @@ class Controller:
 
     name: str
     """Name in a spec."""
-    kernel_name: str
-    """Name for the socket option TCP_CONGESTION."""
+    kernel_name: str = ""
+    """Name for the socket option TCP_CONGESTION. The default is its name in a spec."""
     label: str = ""
     """Name in lists and figures. The default is its name in a spec."""
     _: KW_ONLY
-    ecn: bool
+    ecn: bool = False
     """True if it reads ECN. `topology.marking = "auto"` then marks."""
     nic: bool = False
     """True for an algorithm of the NIC (docs/nic-algorithms.md). Its flows are RDMA, and `kernel_name` is no TCP."""
@@ -42,6 +43,9 @@ class Controller:
     """True if it reads the telemetry that switch ports write into packets: its header defines CC_TELEMETRY."""
     header: Path | None = None
     """The header of a NIC algorithm that does not come with dc-gym. A plug-in gives the whole path."""
+    tcp: tuple[Path, ...] = ()
+    """The C sources of a TCP that the lab kernel does not have, and headers of one's own that they include: one path or several,
+    relative to the plug-in's file."""
     color: str | None = None
     """Its colour in figures, such as "#884488". None: the colour follows from its name."""
     marker: str | None = None
@@ -55,8 +59,18 @@ class Controller:
     and none is ever removed. None: the controller of a plug-in, which gets a number behind all others."""
 
     def __post_init__(self) -> None:
-        if not self.label:
-            object.__setattr__(self, "label", self.name)
+        for name in ("label", "kernel_name"):
+            if not getattr(self, name):
+                object.__setattr__(self, name, self.name)
+        files: object = self.tcp
+        paths = files if isinstance(files, list | tuple) else (files,)
+        if not all(isinstance(path, str | Path) for path in paths):
+            raise SpecError(
+                f"controller {self.name!r}: tcp {usercode.shown(files)} is no path of a C source; give one or several"
+            )
+        object.__setattr__(self, "tcp", tuple(usercode.beside(path) for path in paths))
+        if self.tcp and self.nic:
+            raise SpecError(f"controller {self.name!r}: tcp is the source of a TCP, and nic is True; leave one of them out")
         header: object = self.header
         if isinstance(header, str):
             object.__setattr__(self, "header", Path(header))
@@ -129,13 +143,13 @@ def _shipped() -> list[Controller]:
     for path, name, card in cards:
         if faults := list(_faults(card, controllers, len(cards))):
             raise SpecError(f"{path}: controller {name!r}: {faults[0]}")
-        controllers[card["row"]] = Controller(name, **{"kernel_name": name, "ecn": False} | card)
+        controllers[card["row"]] = Controller(name, **card)
     return [controllers[row] for row in sorted(controllers)]
 
 
 def _faults(card: Mapping[str, Any], taken: Mapping[int, Controller], count: int) -> Iterator[str]:
     """Yields the faults of a card; `count` is the number of cards."""
-    known = {field.name for field in fields(Controller)} - {"name", "header"}
+    known = {field.name for field in fields(Controller)} - {"name", "header", "tcp"}
     for key in card.keys() - known:
         yield f"{key} is no key of a card; give some of: {', '.join(sorted(known))}"
     if not isinstance(row := card.get("row"), int) or row < 0:

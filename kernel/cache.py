@@ -24,7 +24,21 @@ from dc_gym.base.files import ODD, scratch
 PARTIAL = ".partial-"
 NEW_LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 """The flags that open a lock's file: it is made if it does not exist, and never through a link."""
-PARTS = ("kernel", "selftests", "openvswitch", "ovs", "apt", "ideal", "peers", "vm", "cable", "frozen", "headers", "behaviour")
+PARTS = (
+    "kernel",
+    "selftests",
+    "openvswitch",
+    "ovs",
+    "apt",
+    "ideal",
+    "peers",
+    "vm",
+    "cable",
+    "frozen",
+    "headers",
+    "objects",
+    "behaviour",
+)
 IN_USE = "in-use.lock"
 TRUST = "DCGYM_TRUST_CACHE"
 """Environment variable by which root uses a cache that others may change, as in a VM that is thrown away."""

@@ -12,6 +12,7 @@ Values of module_param stay their defaults.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -22,11 +23,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dc_gym.base import behaviour, bounded
 from dc_gym.base.errors import KernelError, UsageError
 from dc_gym.kernel import headers
+from dc_gym.kernel.cache import cache_dir, locked, make_folder, partial, publish
 
-__all__ = ["build"]
+__all__ = ["build", "ensure"]
 
+GCC = "gcc"
 MAGIC, ABI = 0x4354424F59474344, 1  # drivers/lab_object.h
 REGION_BYTES = 512 << 10
 ID_BYTES = 20
@@ -84,18 +88,56 @@ FAR = re.compile(r"relocation truncated to fit: (\S+) against .*?`(.+?)'")
 BAD = re.compile(r": error: (.+)")
 
 
+def ensure(kernel: Path, sources: Sequence[Path]) -> Path:
+    """Returns the file for the kernel that `build` makes of these sources. The cache keeps it by their content.
+
+    Args:
+        kernel: The folder of the kernel.
+        sources: As for `build`. The file's name is that of the first.
+
+    Raises:
+        KernelError: A source is no TCP of this kernel.
+        UsageError: A source cannot be read, or there is no compiler.
+    """
+    compiler = _run([GCC, "--version"], Path("/"), sources[0].name).splitlines()[0]
+    digest = hashlib.sha256(f"{behaviour.digest_of_file(Path(__file__))} {compiler} ".encode() + build_id(kernel / "linux"))
+    for source in sources:
+        digest.update(f"\n{source.name} ".encode() + _content(source))
+    target = make_folder(cache_dir() / "objects") / digest.hexdigest()[:32]
+    product = f"{sources[0].stem}.object"
+    with locked(target.with_name(f"{target.name}.lock")):
+        if not (target / product).is_file():
+            with partial(target) as work:
+                make_folder(work / "out")
+                build(kernel, sources, work / "out" / product)
+                (work / "out" / product).chmod(0o644)
+                publish(work / "out", target, work)
+    return target / product
+
+
+def _content(source: Path) -> bytes:
+    try:
+        return bounded.read_bytes(source)
+    except OSError as error:
+        raise UsageError(f"{source}: {error.strerror}; give the C source of a TCP") from None
+
+
 def build(kernel: Path, sources: Sequence[Path], out: Path) -> None:
     """Compiles TCPs for a kernel of the cache.
 
     Args:
         kernel: The folder of the kernel.
-        sources: Files in C. Each becomes an object of its own; together they are one file for the kernel.
+        sources: Files in C, and the headers beside them that they include. Each C file becomes an object of its own. Together
+            they are one file for the kernel.
         out: The file to write. A lab gets it by LabConfig.object.
     """
     there = headers.unpacked(kernel)
     with tempfile.TemporaryDirectory(prefix="dcgym-object-") as folder:
         work = Path(folder)
-        objects = [_compile(there, source, work / f"{number}.o") for number, source in enumerate(sources)]
+        files = [source for source in sources if source.suffix != ".h"]
+        objects = [_compile(there, source, work / f"{number}.o") for number, source in enumerate(files)]
+        for source, product in zip(files, objects, strict=True):
+            _check_includes(there, source, product.with_suffix(".d"), sources)
         listing = _run(["readelf", "--segments", "--symbols", "--wide", str(kernel / "linux")], work, "linux")
         symbols = {name: _Symbol(int(at, 16), kind) for at, kind, name in SYMBOL.findall(listing)}
         objects.append(_threads_variables(listing, symbols, work))
@@ -153,7 +195,7 @@ def _threads_variables(listing: str, symbols: Mapping[str, _Symbol], work: Path)
             lines += [f".globl {name}", f".type {name}, @tls_object", f".set {name}, . + {symbol.address}"]
     source = work / "threads.s"
     source.write_text("\n".join([*lines, f".zero {room_bytes}", '.section .note.GNU-stack, "", @progbits', ""]))
-    _run(["gcc", "-c", "-o", str(work / "threads.o"), str(source)], work, source.name)
+    _run([GCC, "-c", "-o", str(work / "threads.o"), str(source)], work, source.name)
     return work / "threads.o"
 
 
@@ -169,9 +211,19 @@ def _compile(there: Path, source: Path, target: Path) -> Path:
         f"-D__KBUILD_MODNAME={name}",
     ]
     beside = [f"-I{source.absolute().parent}", f"-I{there / headers.TCPS}"]
-    argv = ["gcc", *flags, *named, *beside, "-c", "-o", str(target), str(source.absolute())]
+    listing = ["-MMD", "-MF", str(target.with_suffix(".d"))]
+    argv = [GCC, *flags, *named, *beside, *listing, "-c", "-o", str(target), str(source.absolute())]
     _run(argv, there, source.name)
     return target
+
+
+def _check_includes(there: Path, source: Path, listing: Path, sources: Sequence[Path]) -> None:
+    """Raises UsageError if a source includes a file that is neither the kernel's nor one of the sources."""
+    known = {path.resolve() for path in sources}
+    for name in listing.read_text().replace("\\\n", " ").partition(": ")[2].split():
+        path = (there / name).resolve()
+        if not path.is_relative_to(there.resolve()) and path not in known:
+            raise UsageError(f"{source.name}: it includes {path.name}, which no result would keep; give it in tcp=(...), too")
 
 
 def _link(script: Path, objects: Sequence[Path], target: Path) -> list[str]:

@@ -62,29 +62,47 @@ _shown: dict[Path, str] = {}
 """The original names of copied files."""
 _expected: dict[Path, str] = {}
 """The SHA-256 that files must have to be run."""
+_running: list[Path] = []
+"""The files that are being run, the innermost last."""
 
 
 def load(path: Path) -> UserFile:
     """Runs the file, unless one of the same content has been run."""
     _watch()
-    try:
-        source = bounded.read_bytes(path)
-    except OSError as error:
-        raise SpecError(f"{path}: cannot read it: {error.strerror}; give the path of a Python file") from None
+    source = read(path)
     digest = hashlib.sha256(source).hexdigest()
-    if _expected.get(path.absolute(), digest) != digest:
-        raise SpecError(f"{path}: was changed after it was checked; do it again")
     if digest not in _by_digest:
         module = ModuleType(f"{MODULE}{digest[:16]}")
         module.__file__ = str(path)
         sys.modules[module.__name__] = module  # dataclasses look the module up there
         name = _shown.get(path, str(path))
         _names.add(name)
-        with blamed():
-            exec(compile(source, name, "exec"), module.__dict__)
+        _running.append(path)
+        try:
+            with blamed():
+                exec(compile(source, name, "exec"), module.__dict__)
+        finally:
+            _running.pop()
         _by_digest[digest] = UserFile(path, source, module)
     _by_path[path] = _by_digest[digest]
     return _by_path[path]
+
+
+def read(path: Path) -> bytes:
+    """Returns the content of a file of code. Raises SpecError if it cannot be read, or is not what `expect` expects."""
+    try:
+        source = bounded.read_bytes(path)
+    except OSError as error:
+        raise SpecError(f"{path}: cannot read it: {error.strerror}; give the path of a file of code") from None
+    digest = hashlib.sha256(source).hexdigest()
+    if _expected.get(path.absolute(), digest) != digest:
+        raise SpecError(f"{path}: was changed after it was checked; do it again")
+    return source
+
+
+def beside(path: str | Path) -> Path:
+    """Returns a path as the file that is being run means it: a relative one is relative to that file."""
+    return _running[-1].absolute().parent / path if _running else Path(path).absolute()
 
 
 def find_module(name: str, folder: Path | None = None) -> ModuleType:

@@ -9,7 +9,6 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dc_gym.base import usercode
 from dc_gym.base.amount import write
 from dc_gym.base.errors import UsageError
 from dc_gym.base.key import default_of, fields_by_key, quoted, to_plain
@@ -17,7 +16,7 @@ from dc_gym.base.registry import Entry
 from dc_gym.base.spelling import unknown
 from dc_gym.base.terminal import say
 from dc_gym.base.units import format_rate, format_time
-from dc_gym.ctrl import actuators, controllers
+from dc_gym.ctrl import actuators, controllers, tcp_sources
 from dc_gym.ctrl import policies as policy_kinds
 from dc_gym.spec import AgentSpec
 from dc_gym.spec.settings import ControllerSpec
@@ -36,7 +35,7 @@ MOST_NAMES = 4
 def main(args: Namespace) -> int:
     """Runs the command. `args.what` is None, a group, a name in one, or a table of the spec."""
     for path in args.plugins:
-        usercode.load(path)
+        tcp_sources.load_plugin(path)
     if args.what is None or args.what in GROUPS:
         for name in (args.what,) if args.what else GROUPS:
             say("\n".join([f"{name}:", *(f"  {line}" for line in GROUPS[name]())]))

@@ -13,7 +13,6 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dc_gym.base import usercode
 from dc_gym.base.key import (
     AMOUNT,
     PATHS,
@@ -29,7 +28,7 @@ from dc_gym.base.key import (
     own_fields,
 )
 from dc_gym.base.terminal import say
-from dc_gym.ctrl import actuators
+from dc_gym.ctrl import actuators, tcp_sources
 from dc_gym.spec.experiment import SECTIONS, SPEC_VERSION
 from dc_gym.topologies.buffers import DSCP_LIST, ClassRule
 from dc_gym.topologies.graph import DSCPS
@@ -64,7 +63,7 @@ TYPES: Mapping[type, str] = {
 def main(args: Namespace) -> int:
     """Runs the command. `args.plugins` are files that register more."""
     for path in args.plugins:
-        usercode.load(path)
+        tcp_sources.load_plugin(path)
     say(to_json(schema([path.name for path in args.plugins])), end="")
     return 0
 

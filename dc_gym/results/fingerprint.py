@@ -95,12 +95,20 @@ def acting(spec: Spec) -> dict[str, str]:
     parts = _acting_parts(spec)
     identities = {"agents": _digest(AGENTS)} if "agents" in parts else {}
     identities |= {"methods": of_methods(named)} if (named := _methods_in(spec)) else {}
+    identities |= {"tcp": _of_sources(sources)} if (sources := spec.controller.tcp_sources) else {}
     return identities | ({"numpy": metadata.version("numpy")} if "numpy" in parts else {})
 
 
 def kind_of(spec: Spec) -> str:
     """Returns the kind of run. On one machine, runs of one kind have one fingerprint."""
-    return ", ".join([spec.ground, *_acting_parts(spec), *_methods_in(spec)])
+    own_tcp = (_of_sources(spec.controller.tcp_sources),) if spec.controller.tcp_sources else ()
+    return ", ".join([spec.ground, *_acting_parts(spec), *_methods_in(spec), *own_tcp])
+
+
+def _of_sources(paths: Iterable[Path]) -> str:
+    """Returns the SHA-256 over the behaviour of sources in C."""
+    digests = (behaviour.digest_of_file(path) for path in paths)
+    return hashlib.sha256("".join(digests).encode()).hexdigest()[:DIGITS]
 
 
 def _acting_parts(spec: Spec) -> tuple[str, ...]:

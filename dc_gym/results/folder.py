@@ -88,7 +88,7 @@ CONTENTS: Mapping[str, str] = {
     " ([captures](capture.md))",
     "exec/": "with `workload.exec`: output of the programs, and the files they wrote, such as a"
     " [capture](workloads.md#capture-packets)",
-    "code/": "the Python files of `plugins` and `topology.file`",
+    "code/": "the files of `plugins` and `topology.file`, and what they compile",
     "lab.log": "the lab kernel's console and the output of the programs in it",
 }
 """All files of a result, and the contents of each, in Markdown."""

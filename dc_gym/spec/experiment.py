@@ -76,8 +76,8 @@ class Spec:
         (),
         otherwise="none",
         help="Python files, relative to the spec, that [register topologies, markings, workloads or "
-        "controllers](extending.md); they run before the spec is read, and each result keeps "
-        "them in `code/`",
+        "controllers](extending.md), or [C sources of a TCP](extending.md#a-tcp); they run before the spec is read, and each "
+        "result keeps them in `code/`",
     )
     events: tuple[EventSpec, ...] = key(
         EVENTS,
@@ -117,6 +117,9 @@ class Spec:
         if self.ground == "host" and self.topology.qdisc == "port" and self.host.links in ("netem", "tbf"):
             why = f'comes with the cable, and host.links is "{self.host.links}"; give "cable", or topology.qdisc = "stock"'
             raise KeyFault("topology.qdisc", "port", why)
+        if self.ground == "host" and self.controller.tcp_sources:
+            why = "is a TCP of your own, which is compiled for the lab's kernel; on ground \"host\" name one of this machine's"
+            raise KeyFault("controller.name", self.controller.name, why)
         if self.ground == "host" and self.controller.accecn:
             raise KeyFault("controller.accecn", True, 'needs the kernel of a lab; give ground = "lab", or leave it out')
         self._check_fabric()
@@ -340,9 +343,10 @@ class Spec:
         """The user's files of code that belong to this spec."""
         known = controllers.find(self.controller.name)
         header = known.header if known else None
+        tcp = [path for path in self.controller.tcp_sources if path not in self.plugins]
         files = [path for section, name, path in self.paths() if self._field(section, name).metadata["kind"] is CODE_PATH]
         others = [path for path in (header, self.controller.policy_code) if path is not None]
-        return (*self.plugins, *files, *others)
+        return (*self.plugins, *files, *others, *tcp)
 
     def flows_with_notes(
         self, graph: Graph, seed: int | None = None, *, may_be_idle: bool = False

@@ -17,7 +17,7 @@ from dc_gym.base import bounded, plain_json, spelling, usercode
 from dc_gym.base.errors import MachineError, SpecError, TestbedError, with_remedy
 from dc_gym.base.key import ARGS, COUNT, PATHS, KeyFault, UnknownKey, fields_by_key, own_fields, parse, parse_value, type_name
 from dc_gym.base.units import format_rate
-from dc_gym.ctrl import controllers
+from dc_gym.ctrl import controllers, tcp_sources
 from dc_gym.spec import result_code
 from dc_gym.spec.experiment import DEFAULT_INTERVAL_NS, SECTIONS, SPEC_VERSION, Spec, check_version, field_of_key, keys
 from dc_gym.spec.nic import LEAST_LINE_BPS
@@ -339,7 +339,7 @@ def _run_plugins(data: Mapping[str, Any], source: str, origins: Mapping[str, str
         for path in parse_value("plugins", data.get("plugins", []), PATHS):
             plugin = _place(path, base, origins.get("plugins") == OVERRIDE)
             _check_file("plugins", plugin)
-            usercode.load(plugin)
+            tcp_sources.load_plugin(plugin)
 
 
 def _check_code(spec: Spec) -> None:
@@ -440,10 +440,11 @@ def _put_all(data: dict[str, Any], overrides: Iterable[str], source: str, base: 
     origins: dict[str, str] = {}
     named = [(text.partition("=")[0].strip(), text) for text in overrides]
     for text in (text for name, text in named if name == "plugins"):
-        _put(data, *_override(text))
+        key, value = _override(text)
+        _put(data, key, [value] if isinstance(value, str) else value)
         origins["plugins"] = OVERRIDE
     _run_plugins(data, source, origins, base)  # the other texts may be names and keys that a plug-in registers
-    for name, text in named:
+    for name, text in [pair for pair in named if pair[0] != "plugins"]:
         key, value = _override(text)
         _put(data, key, value)
         origins[key] = OVERRIDE

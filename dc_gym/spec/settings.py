@@ -136,6 +136,11 @@ class ControllerSpec:
         return None if self.tcp is None else controllers.find(self.tcp)
 
     @property
+    def tcp_sources(self) -> tuple[Path, ...]:
+        """The sources of TCPs that the lab kernel does not have."""
+        return (*self.controller.tcp, *(self.beside.tcp if self.beside else ()))
+
+    @property
     def ecn(self) -> bool:
         """True if the controller reads ECN, or the TCP beside it."""
         return self.controller.ecn or (self.beside is not None and self.beside.ecn)

@@ -16,7 +16,7 @@ from dc_gym.base.interpreter import python
 from dc_gym.base.package import PROGRAMS
 from dc_gym.base.progress import Progress
 from dc_gym.base.taken import take_over
-from dc_gym.kernel import build
+from dc_gym.kernel import build, objects
 from dc_gym.kernel.build import KernelBuild
 from dc_gym.kernel.channel import LabState
 from dc_gym.kernel.confinement import landlock_abi
@@ -47,6 +47,8 @@ def lab_config(
     assert spec.lab.memory_bytes is not None, "an Experiment's is given"
     env = inside("/tmp")
     native = nic_configuration.native_object(spec)
+    tcp = objects.ensure(kernel.folder, spec.controller.tcp_sources) if spec.controller.tcp_sources else None
+    files = [path for path in (native, tcp) if path is not None]
     return LabConfig(
         kernel=kernel.path,
         programs=PROGRAMS,
@@ -60,8 +62,9 @@ def lab_config(
         watchdog_s=spec.lab.watchdog_ns * NS,
         virtual_limit_ns=virtual_limit_ns,
         native=() if native is None else (native,),
+        object=tcp,
         writable=written_by_ground(folder),
-        reads=[*_folders_of_programs(spec), *([] if native is None else [native.parent])],
+        reads=[*_folders_of_programs(spec), *(path.parent for path in files)],
     )
 
 
