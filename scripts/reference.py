@@ -35,8 +35,9 @@ from dc_gym.run.agent import reward
 from dc_gym.spec.events import EventSpec
 from dc_gym.spec.experiment import SECTIONS
 from dc_gym.topologies import marking, presets, qdiscs
-from dc_gym.traffic import sizes, storage
-from dc_gym.traffic.iroko import DIALECTS
+from dc_gym.traffic import sizes
+from dc_gym.traffic.kinds import storage
+from dc_gym.traffic.kinds.iroko import DIALECTS
 from dc_gym.traffic.workload_spec import ExecSpec
 from dc_gym.traffic.workloads import FAMILIES, KINDS
 

@@ -14,6 +14,7 @@ import gymnasium
 import pytest
 from facts import states
 
+import dc_gym.learn  # noqa: F401 (registers the environments)
 from dc_gym import spec
 from dc_gym.base.errors import SpecError
 from dc_gym.cli import main

@@ -23,7 +23,8 @@ PAGE = "CONTRIBUTING.md"
 LINT = ("ruff check .", "ruff format --check .", "lint-imports --no-logo --no-cache", "python scripts/reference.py")
 """`make lint` without mypy, which takes minutes where it has no cache."""
 PYTEST = 'python -m pytest -q -n 0 -m "not long"'
-GENERATED = {"docs/environment.md", "docs/nic-algorithms.md", "docs/spec.md", "docs/spec.schema.json", "docs/topologies.md"}
+PAGES = ("environment.md", "nic-algorithms.md", "spec.md", "spec.schema.json", "topologies.md", "workloads.md")
+GENERATED = {f"docs/{page}" for page in PAGES}
 CARD = """# SPDX-License-Identifier: Apache-2.0
 row = 31
 label = "New AIMD"
@@ -127,12 +128,12 @@ def commands(section: str) -> list[str]:
     return [item.text for item in doc_pages.items(PAGE, match[1]) if isinstance(item, doc_pages.Command)]
 
 
-def work_through(section: str, tree: Path, *more: str) -> str:
-    """Runs the commands of a section, lint and some more, and returns what they print."""
+def work_through(section: str, tree: Path, *more: str, kind: str = "circle") -> str:
+    """Runs the commands of a section, with this kind in place of circle, lint and some more. Returns their output."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     output = ""
-    for command in (*commands(section), *LINT, *more):
+    for command in (*(line.replace("circle", kind) for line in commands(section)), *LINT, *more):
         child = subprocess.run(["bash", "-c", command], cwd=tree, env=environment, capture_output=True, text=True)
         assert child.returncode == 0, f"{command}\n{child.stdout}{child.stderr}"
         output += child.stdout
@@ -154,6 +155,15 @@ def test_a_topology_enters_the_tree(copy: Path) -> None:
     output = work_through("A topology", copy)
     assert "topology.size" in output and " passed" in output
     assert "`circle`" in (copy / "docs" / "spec.md").read_text() and changed(copy) == {name}
+
+
+def test_a_workload_enters_the_tree(copy: Path) -> None:
+    name = "traffic/kinds/trickle.py"
+    (copy / name).write_text((copy / "examples" / "mice.py").read_text().replace('register("mice"', 'register("trickle"'))
+    output = work_through("A topology", copy, kind="trickle")
+    assert "workload.elephants" in output and " passed" in output
+    assert "| `trickle` | **`flows`**" in (copy / "docs" / "workloads.md").read_text()
+    assert changed(copy) == {name}
 
 
 @pytest.mark.lab

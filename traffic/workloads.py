@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads: the senders, receivers and times of flows (docs/workloads.md). The kinds are in the modules imported here.
+"""Workloads: the senders, receivers and times of flows (docs/workloads.md). Their kinds are found in the folder kinds/.
 
 A kind gives the pattern. `generate` adds to every flow the values of the spec's other keys (docs/spec.md, workload.*).
 """
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 from dc_gym.base import usercode
 from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.ecmp import draw
 from dc_gym.topologies.graph import Graph
-from dc_gym.traffic import arrivals, collectives, iroko, patterns, phases, rounds, storage, training
+from dc_gym.traffic import kinds
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.flows import NO_GATE, FlowRequest
 from dc_gym.traffic.kinds import WorkloadContext, bounded, register
@@ -23,8 +25,8 @@ from dc_gym.traffic.workload_spec import KINDS, TrafficSpec, WorkloadSpec
 
 __all__ = ["KINDS", "TrafficSpec", "WorkloadSpec", "generate", "generate_side_by_side", "generate_with_notes", "register"]
 
-FAMILIES = (patterns, iroko, rounds, phases, arrivals, training, collectives, storage)
-"""The modules with kinds. Importing a module registers its kinds."""
+FAMILIES = tuple(import_module(f"{kinds.__name__}.{module.name}") for module in iter_modules(kinds.__path__))
+"""The modules of kinds/, by name. Importing a module registers its kinds."""
 
 
 def generate(graph: Graph, workload: TrafficSpec, duration_ns: int, seed: int) -> list[FlowRequest]:

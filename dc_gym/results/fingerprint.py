@@ -40,6 +40,7 @@ GUEST = (
     "topologies/kinds/*.py",
     "topologies/realize/*.py",
     "traffic/*.py",
+    "traffic/kinds/*.py",
     "traffic/tgen/*.[ch]",
     "traffic/matrices/*.csv",
     "traffic/matrices/*/*.csv",

@@ -24,7 +24,7 @@ from dc_gym.spec.nic import NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.topologies.links import LinkSpec
 from dc_gym.topologies.topology_spec import TopologySpec
-from dc_gym.traffic.iroko import MATRIX_COPY
+from dc_gym.traffic.kinds.iroko import MATRIX_COPY
 from dc_gym.traffic.shared_keys import SIZES_COPY
 from dc_gym.traffic.workload_spec import ExecSpec, WorkloadSpec
 

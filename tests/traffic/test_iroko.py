@@ -11,7 +11,7 @@ import pytest
 from dc_gym.base.errors import WorkloadError
 from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.traffic.flows import NO_GATE
-from dc_gym.traffic.iroko import REPOSITORY, THESIS, names
+from dc_gym.traffic.kinds.iroko import REPOSITORY, THESIS, names
 from dc_gym.traffic.workloads import WorkloadSpec, generate, generate_with_notes
 
 S, MS = 10**9, 10**6
@@ -89,7 +89,7 @@ def test_udp_rows_send_at_their_hosts_rate():
 @pytest.mark.parametrize("count", [2, 4, 8, 16, 32])
 def test_incast_n_is_disjoint_pairs(count):
     """And the rule that stands in for Iroko's larger files gives what the stored ones have."""
-    from dc_gym.traffic import iroko as module
+    from dc_gym.traffic.kinds import iroko as module
 
     flows = first(iroko(f"incast_{count}", DUMBBELL))
     assert [(flow.src, flow.dst) for flow in flows] == [(f"h{n}", f"h{32 + n}") for n in range(1, count + 1)]

@@ -9,8 +9,8 @@ import pytest
 
 from dc_gym.base.errors import WorkloadError
 from dc_gym.traffic.flows import FlowRequest
+from dc_gym.traffic.kinds.patterns import HOTSPOT_FILE
 from dc_gym.traffic.matrix import parse_matrix, read_matrix
-from dc_gym.traffic.patterns import HOTSPOT_FILE
 
 HEADER = "source,destination,port,start,stop,size\n"
 HOSTS = [f"h{number}" for number in range(1, 17)]

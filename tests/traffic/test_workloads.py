@@ -17,8 +17,8 @@ from dc_gym.base.errors import UsageError, WorkloadError
 from dc_gym.base.key import KeyFault
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import PRESETS, TopologySpec, build
-from dc_gym.traffic.collectives import decide, steps
 from dc_gym.traffic.flows import NO_GATE, FlowRequest
+from dc_gym.traffic.kinds.collectives import decide, steps
 from dc_gym.traffic.schedule import make_schedule
 from dc_gym.traffic.workloads import KINDS, WorkloadSpec, generate, generate_with_notes, register
 

@@ -25,7 +25,7 @@ from dc_gym.results.figures import kit
 from dc_gym.results.results import Result
 from dc_gym.study import Claim, Evidence, Measure, Variant, VariantEvidence, alike, below
 from dc_gym.study.scaled import MS, RunLength
-from dc_gym.traffic.collectives import decide, sizes
+from dc_gym.traffic.kinds.collectives import decide, sizes
 
 TITLE = "MPI_Alltoall by size of message: latency over the best"
 SOURCE = "RL-CC, section VI, figure 9 (text only)"

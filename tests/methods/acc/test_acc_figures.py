@@ -33,7 +33,7 @@ from dc_gym.study import collect
 from dc_gym.study.claims import Verdict, judge
 from dc_gym.study.evidence import Evidence, VariantEvidence
 from dc_gym.study.model import Study, StudyOptions
-from dc_gym.traffic.storage import MIXES
+from dc_gym.traffic.kinds.storage import MIXES
 
 
 def spec_of(folder: Path, study: Study, name: str, *, files: Mapping[str, str] | None = None, full: bool = False) -> Spec:

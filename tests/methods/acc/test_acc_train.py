@@ -25,7 +25,7 @@ from dc_gym.methods.acc.settings import DqnSettings
 from dc_gym.methods.acc.template import DEPLOYED
 from dc_gym.run.plan.experiment import Experiment
 from dc_gym.spec.load import load
-from dc_gym.traffic.storage import MIXES
+from dc_gym.traffic.kinds.storage import MIXES
 
 EXAMPLE = Path(__file__).parents[3] / "examples/acc.toml"
 SMALL = AccTrainingSettings(episodes=3, labs=2, steps=12, updates_per_step=1, replay=30, dqn=DqnSettings(batch_size=4))

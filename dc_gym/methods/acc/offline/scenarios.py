@@ -24,7 +24,7 @@ from dc_gym.methods.acc.template import Template
 from dc_gym.spec import Spec
 from dc_gym.spec.load import from_dict
 from dc_gym.traffic.draws import Stream
-from dc_gym.traffic.storage import MIXES
+from dc_gym.traffic.kinds.storage import MIXES
 
 RATE_BPS = 25 * 10**9
 DELAY_NS = 580

@@ -10,7 +10,7 @@ from dc_gym.base.key import COUNT, TIME, key
 from dc_gym.traffic import shared_keys
 from dc_gym.traffic.flows import MOST_FLOWS, FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, WorkloadContext, bounded, chained, register, require
-from dc_gym.traffic.patterns import endpoints
+from dc_gym.traffic.kinds.patterns import endpoints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

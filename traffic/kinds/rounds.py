@@ -9,7 +9,7 @@ from dc_gym.base.key import SIZE, key
 from dc_gym.traffic import shared_keys
 from dc_gym.traffic.flows import MOST_FLOWS, NO_GATE, FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, Gates, WorkloadContext, bounded, register, require
-from dc_gym.traffic.patterns import endpoints
+from dc_gym.traffic.kinds.patterns import endpoints
 
 REQUEST_BYTES = 1600  # a query in DCTCP's cluster (SIGCOMM 2010, section 2.2)
 

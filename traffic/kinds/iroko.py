@@ -26,7 +26,7 @@ from dc_gym.traffic.kinds import NS_PER_S, Gates, WorkloadContext, bounded, chai
 from dc_gym.traffic.matrix import COLUMNS, DSCP, TRANSPORT, dscp_of, is_header, parse_matrix, read_text
 
 V = TypeVar("V")
-FOLDER = Path(__file__).parent / "matrices" / "iroko"
+FOLDER = Path(__file__).parents[1] / "matrices" / "iroko"
 THESIS = ("source", "destination", "port", "start", "length", "size", "reps", "gap")
 REPOSITORY = (
     *("src", "dst", "port", "seed", "start_time", "stop_time", "flow_size", "flow_size_pattern"),

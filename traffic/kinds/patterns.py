@@ -20,7 +20,7 @@ from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, WorkloadContext, bounded, register, require
 from dc_gym.traffic.matrix import read_matrix
 
-HOTSPOT_FILE = Path(__file__).parent / "matrices" / "hotspot.csv"
+HOTSPOT_FILE = Path(__file__).parents[1] / "matrices" / "hotspot.csv"
 HOTSPOT_HOSTS = 16
 
 

@@ -2,7 +2,9 @@
 """The parts of every kind of workload: its view of the experiment, the registry, gates and repetitions.
 
 A kind is one function from a WorkloadContext and its keys to its flows, a dataclass of these keys, and one `register` call at the
-end of its file. workloads.py imports the files. Times are ns relative to t0, sizes payload bytes, rates bit/s of payload.
+end of its file. workloads.py imports the files of this folder.
+
+Times are ns relative to t0, sizes payload bytes, rates bit/s of payload.
 """
 
 from __future__ import annotations
