@@ -12,6 +12,7 @@ from pathlib import Path
 
 import gymnasium
 import pytest
+from facts import states
 
 import dc_gym.learn  # noqa: F401 (registers the environments)
 from dc_gym import spec
@@ -168,142 +169,142 @@ KEYS = (
         (
             "topology",
             TOPOLOGY + "where.register('mine', lambda wiring: None, single.SingleKeys)",
-            "mine.py:2: topology.kind 'mine': cannot be called with (wiring, keys): too many",
+            "mine.py:2: topology.kind 'mine' ... (wiring, keys)",
         ),
         (
             "topology",
             TOPOLOGY + "where.register('mine', single.build, ('hosts',))",
-            "mine.py:2: topology.kind 'mine': keys ('hosts',) is no dataclass; write @dataclass above the class of the keys",
+            "mine.py:2: topology.kind 'mine': keys ('hosts',) ... @dataclass",
         ),
         (
             "topology",
             TOPOLOGY + "where.register('mine', single.build, required=('hosts',))",
-            "mine.py:2: TypeError: register() got an unexpected keyword argument 'required'",
+            "mine.py:2: TypeError: ... 'required'",
         ),
         (
             "topology",
             TOPOLOGY + "where.register('mine', single.build, single)",
-            "is no dataclass; write @dataclass above the class of the keys",
+            "topology.kind 'mine': keys ... @dataclass",
         ),
         (
             "topology",
             TOPOLOGY + KEYS.format("size: int = 3") + "where.register('mine', single.build, MyKeys)",
-            "mine.py:7: topology.kind 'mine': field 'size' of MyKeys is no key; declare it by key(...)",
+            "mine.py:7: topology.kind 'mine': ... 'size' of MyKeys ... key(...)",
         ),
         (
             "topology",
             TOPOLOGY + KEYS.format("rate_bps: int = key(RATE)") + "where.register('mine', single.build, MyKeys)",
-            "mine.py:7: topology.kind 'mine': key 'rate' is one that all kinds have; choose another name",
+            "mine.py:7: topology.kind 'mine': key 'rate' ... another name",
         ),
         (
             "topology",
             TOPOLOGY + KEYS.format("kmin: int = key(COUNT)") + "where.register('mine', single.build, MyKeys)",
-            "topology.kind 'mine': key 'kmin' belongs to topology.marking 'red-instant'; choose another name",
+            "topology.kind 'mine': key 'kmin' ... 'red-instant'; choose another",
         ),
         (
             "topology",
             TOPOLOGY + KEYS.format("slow: int = key(RATE)") + "where.register('mine', single.build, MyKeys)",
-            "topology.kind 'mine': key 'slow': its field 'slow' lacks the unit; call it slow_bps",
+            "topology.kind 'mine': key 'slow': ... slow_bps",
         ),
         (
             "topology",
             TOPOLOGY + KEYS.format("size: int = key(COUNT, 3, low=4)") + "where.register('mine', single.build, MyKeys)",
-            "topology.kind 'mine': key 'size': its default 3 is below 4; give that or more",
+            "topology.kind 'mine': key 'size': ... 3 ... 4",
         ),
         (
             "topology",
             TOPOLOGY + KEYS.format("size: int = key(COUNT, name='My size')") + "where.register('mine', single.build, MyKeys)",
-            "topology.kind 'mine': key 'My size' is no name of a key; use small letters, digits and underscores",
+            "topology.kind 'mine': key 'My size' ... small letters",
         ),
         (
             "topology",
             TOPOLOGY + "where.register('mine', lambda wiring, keys: None, single.SingleKeys)",
-            "topology.kind 'mine': its build gives None instead of a Graph; return that of a Builder",
+            "topology.kind 'mine': ... None ... Graph ... Builder",
         ),
-        ("marking", MARKING + "where.register('mine', lambda: None)", "marking 'mine': cannot be called with (port): too many"),
+        ("marking", MARKING + "where.register('mine', lambda: None)", "marking 'mine': ... (port)"),
         (
             "marking",
             MARKING + "where.register('mine', lambda at: 7, ('k_bytes',))",
-            "mine.py:2: topology.marking 'mine': keys ('k_bytes',) is no dataclass; write @dataclass above the class of the keys",
+            "mine.py:2: topology.marking 'mine': keys ('k_bytes',) ... @dataclass",
         ),
         (
             "marking",
             MARKING + "where.register('mine', lambda at: 7, takes=('pmax_ppm',))",
-            "mine.py:2: TypeError: register() got an unexpected keyword argument 'takes'",
+            "mine.py:2: TypeError: ... 'takes'",
         ),
         (
             "marking",
             MARKING + KEYS.format("kmin: int = key(COUNT)") + "where.register('mine', lambda port, keys: 7, MyKeys)",
-            "topology.marking 'mine': key 'kmin' is bytes such as 3028, or an amount such as",
+            "topology.marking 'mine': key 'kmin' ... bytes",
         ),
         (
             "marking",
             MARKING + KEYS.format("hosts: int = key(COUNT)") + "where.register('mine', lambda port, keys: 7, MyKeys)",
-            "topology.marking 'mine': key 'hosts' belongs to topology.kind 'single'; choose another name",
+            "topology.marking 'mine': key 'hosts' ... 'single'; choose another",
         ),
         (
             "marking",
             MARKING + "where.register('mine', lambda at: 7)",
-            "marking 'mine': its function gives 7 instead of a Marking",
+            "marking 'mine': ... 7 ... Marking",
         ),
         (
             "workload",
             WORKLOAD + "where.register('mine', lambda a, b: [])",
-            "mine.py:3: workload.kind 'mine': cannot be called with",
+            "mine.py:3: workload.kind 'mine': ... called",
         ),
         (
             "workload",
             WORKLOAD + "where.register('mine', list, 'flows')",
-            "keys 'flows' is no dataclass; write @dataclass above the class of the keys",
+            "keys 'flows' ... @dataclass",
         ),
         (
             "workload",
             WORKLOAD + "where.register('mine', list, uses=('flows',))",
-            "mine.py:3: TypeError: register() got an unexpected keyword argument 'uses'",
+            "mine.py:3: TypeError: ... 'uses'",
         ),
         (
             "workload",
             WORKLOAD + KEYS.format("start: int = key(COUNT)") + "where.register('mine', lambda context, keys: [], MyKeys)",
-            "workload.kind 'mine': key 'start' is one that all kinds have; choose another name",
+            "workload.kind 'mine': key 'start' ... another name",
         ),
         (
             "workload",
             WORKLOAD
             + KEYS.format("flows: int = key(COUNT, needed=True)")
             + "where.register('mine', lambda context, keys: [], MyKeys)",
-            "workload.flows: is missing: kind 'mine' needs it; give a whole number such as 4",
+            "workload.flows: ... 'mine' ... whole number",
         ),
-        ("workload", WORKLOAD + "where.register('mine', lambda setting: None)", "gives None instead of a list of FlowRequests"),
+        ("workload", WORKLOAD + "where.register('mine', lambda setting: None)", "None ... list of FlowRequests"),
         (
             "workload",
             WORKLOAD + "where.register('mine', lambda s: [('h1', 'h2')])",
-            "flow 0 is ('h1', 'h2'); make it a FlowRequest",
+            "flow 0 ... ('h1', 'h2') ... FlowRequest",
         ),
         (
             "workload",
             WORKLOAD + "where.register('mine', lambda setting: [FlowRequest('h1', 'h99', 80)])",
-            "workload.kind 'mine': flow 0: 'h99' is not one of the hosts h1 .. h3; take them from context.hosts",
+            "workload.kind 'mine': flow 0: 'h99' ... h1 .. h3 ... context.hosts",
         ),
         (
             "workload",
             WORKLOAD + "where.register('mine', lambda setting: [FlowRequest('h1', 'h2', 80, size_bytes=1e6)])",
-            "mine.py:3: flow h1 to h2: size_bytes 1000000.0 is not an integer; make it an int",
+            "mine.py:3: flow h1 to h2: size_bytes 1000000.0 ... int",
         ),
         (
             "observation",
             OBSERVATION + "where.register('mine', 'port', 0, 1, 'x', lambda frame: 0)",
-            "mine.py:2: feature 'mine': cannot",
+            "mine.py:2: feature 'mine'",
         ),
-        ("reward", REWARD + "where.register('mine', (0, 1), 'x', lambda frame, scene: 0)", "mine.py:2: reward 'mine': cannot"),
+        ("reward", REWARD + "where.register('mine', (0, 1), 'x', lambda frame, scene: 0)", "mine.py:2: reward 'mine'"),
         (
             "reward",
             REWARD + "where.register('mine', lambda: 0, 'x', lambda *seen: 0)",
-            "reward 'mine': its range: cannot be called",
+            "reward 'mine': ... range",
         ),
         (
             "reward",
             REWARD + "where.register('mine', (0, 1), 'x', 0.5)",
-            "(frame, scene, share): 0.5 is not a callable object; give",
+            "(frame, scene, share) ... 0.5",
         ),
         (
             "action",
@@ -313,33 +314,33 @@ KEYS = (
         (
             "action",
             ACTION + "where.register('mine', 1, 'x', lambda a, floor: a, lambda a: a)",
-            "action 'mine': from_share: cannot",
+            "action 'mine': from_share",
         ),
         (
             "action",
             ACTION + "where.register('mine', 1, 'x', lambda *a: a[0], lambda *a: None)",
-            "from_share of 'mine' gives None",
+            "from_share of 'mine' ... None",
         ),
         (
             "policy",
             POLICY + "where.register('mine', lambda: 0)",
-            "mine.py:2: controller.policy 'mine': cannot be called with (context): too many",
+            "mine.py:2: controller.policy 'mine': ... (context)",
         ),
         (
             "policy",
             POLICY + "where.register('mine', lambda setting: None)",
-            "policy 'mine' gives None, which has no method act; add",
+            "policy 'mine' ... None ... method act",
         ),
         (
             "policy",
             POLICY
             + "class Mine:\n    def __init__(self, s): pass\n    def act(self, seen): return 0\nwhere.register('mine', Mine)",
-            "controller.policy: 'mine': act: cannot be called with (observation, frame): too many positional arguments",
+            "controller.policy: 'mine': act: ... (observation, frame)",
         ),
         (
             "NIC algorithm",
             NIC + "Controller('mine', 'mine', 'x', ecn=False, header='mine.h')",
-            "mine.py:2: controller 'mine': header 'mine.h' is that of an algorithm of the NICs, and nic is False; add nic=True",
+            "mine.py:2: controller 'mine': header 'mine.h' ... nic=True",
         ),
         (
             "controller",
@@ -350,19 +351,19 @@ KEYS = (
             "controller",
             "from dc_gym.results.figures import styles\nstyles.register('cubic', color='#000000')\n"
             "styles.register('cubic', marker='o')",
-            "mine.py:3: style of 'cubic': is registered already; leave one of them out",
+            "mine.py:3: style of 'cubic': ... leave one",
         ),
         (
             "controller",
             NIC + "from dc_gym.ctrl.controllers import register\nregister(Controller('cubic', 'cubic', ecn=False))",
-            "mine.py:3: controller 'cubic' is registered already; choose another name",
+            "mine.py:3: controller 'cubic' ... another name",
         ),
     ],
 )
 def test_what_it_registers_or_returns_before_anything_boots(kind, code, words, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(build, "ensure", lambda *_: pytest.fail("a lab is about to boot"))
     status, lines = run(write(tmp_path, kind, code), capsys)
-    assert status == 2 and len(lines) == 1 and words in lines[0], lines
+    assert status == 2 and len(lines) == 1 and states(lines[0], words), lines
 
 
 @pytest.mark.lab
@@ -372,29 +373,29 @@ def test_what_it_registers_or_returns_before_anything_boots(kind, code, words, t
         (
             "observation",
             OBSERVATION + "where.register('mine', 'port', 0, 1, 'x', lambda *seen: 0.5)",
-            "feature 'mine' gives 0.5 instead",
+            "feature 'mine' ... 0.5",
         ),
-        ("reward", REWARD + "where.register('mine', (0, 1), 'x', lambda *seen: None)", "reward 'mine' gives None instead of one"),
+        ("reward", REWARD + "where.register('mine', (0, 1), 'x', lambda *seen: None)", "reward 'mine' ... None"),
         (
             "reward",
             REWARD + "where.register('mine', (0, 1), 'x', lambda *seen: float('nan'))",
-            "reward 'mine' gives nan instead of one",
+            "reward 'mine' ... nan",
         ),
         (
             "reward",
             REWARD + "where.register('mine', (0, 1), 'x', lambda *seen: seen[2])",
-            "gives an array of shape (3,) instead of one",
+            "(3,) ... one",
         ),
         (
             "action",
             ACTION + "where.register('mine', 1, 'x', lambda *a: None, lambda share, floor: share)",
-            "agent.action: to_share of 'mine' gives None instead of numbers of shape (3,), one for each host; mend the function",
+            "agent.action: to_share of 'mine' ... None ... (3,) ... host ... mend",
         ),
     ],
 )
 def test_what_it_returns_while_traffic_runs(kind, code, words, tmp_path, capsys, lab_kernel):
     status, lines = run(write(tmp_path, kind, code, duration="1000s"), capsys)
-    assert status == 2 and len(lines) == 1 and words in lines[0], lines
+    assert status == 2 and len(lines) == 1 and states(lines[0], words), lines
 
 
 @pytest.mark.lab
@@ -527,5 +528,5 @@ def test_a_header_may_be_a_text():
 def test_our_own_words_say_where_they_were_called_from(tmp_path):
     code = "from dc_gym.topologies.kinds import register, single\nregister('single', single.build, single.SingleKeys)\n"
     path = write(tmp_path, "none", code)
-    with pytest.raises(SpecError, match=r"mine\.py:2: topology\.kind: value 'single' is registered already"):
+    with pytest.raises(SpecError, match=r"mine\.py:2: topology\.kind: .*'single'"):
         spec.load(path)

@@ -73,7 +73,7 @@ def test_a_policy_whose_array_claims_more_than_memory_is_refused(tmp_path: Path)
         path = tmp_path / f"{number}.npz"
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("manifest.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
-        with pytest.raises(AgentError, match=r"is not an \.npz file of plain arrays"):
+        with pytest.raises(AgentError, match=r"\.npz file"):
             NicPolicy.read(path)
 
 
@@ -103,7 +103,7 @@ def test_a_nic_s_scaling_is_of_numbers(tmp_path: Path) -> None:
     path.write_bytes(nic_policy.shipped("rlcc-mlp").read_bytes())
     payload = manifest_of(path)["payload"]
     payload["scaling"]["target"] = []
-    with pytest.raises(AgentError, match=r"target in its scaling is \[\], not a number"):
+    with pytest.raises(AgentError, match=r"target.*\[\].*number"):
         NicPolicy.read(changed(path, payload=payload))
 
 

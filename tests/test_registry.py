@@ -59,7 +59,7 @@ def test_others_come_behind_and_cannot_take_a_name(registry: Registry) -> None:
     registry.add("mine", lambda wiring: None, None)
     assert list(registry) == ["line", "ring", "mine"]
     for name in ("line", "mine"):  # also one whose file nobody has imported
-        with pytest.raises(TopologyError, match=f"value '{name}' is registered already; choose another name"):
+        with pytest.raises(TopologyError, match=f"'{name}'.*another name"):
             registry.add(name, lambda wiring: None, None)
     assert imported(registry) == set()
 
@@ -68,7 +68,7 @@ def test_a_file_that_registers_something_else_is_one_line(registry: Registry) ->
     folder = Path(str(sys.modules[registry._package].__file__)).parent
     (folder / "silent.py").write_text("")
     registry.discover(registry._package, folder)
-    with pytest.raises(TopologyError, match=r"\.silent registers no topology\.kind 'silent'; call register\('silent', \.\.\.\)"):
+    with pytest.raises(TopologyError, match=r"\.silent .*topology\.kind 'silent'.*register\('silent', \.\.\.\)"):
         registry["silent"]
 
 

@@ -73,7 +73,7 @@ def test_a_run_that_has_too_few_is_refused_before_it_boots(tmp_path: Path, monke
 
     (tmp_path / "spec.toml").write_text(SPEC)
     monkeypatch.setattr(runner, "check_programs", lambda: None)
-    with pytest.raises(MachineError, match="a run needs 12 processes and threads"):
+    with pytest.raises(MachineError, match="needs 12 processes"):
         runner.run(load(tmp_path / "spec.toml"), tmp_path / "out", Quiet())
     assert [path.name for path in tmp_path.iterdir()] == ["spec.toml"]
 
@@ -96,7 +96,7 @@ class BrokenGround:
     "line", ["check_seccomp : clone failed: Resource temporarily unavailable", "lab-init: run python: Cannot allocate memory"]
 )
 def test_a_lab_that_cannot_start_a_process_says_so(tmp_path: Path, line: str) -> None:
-    with pytest.raises(MachineError, match="no further process or thread can be started: pids"):
+    with pytest.raises(MachineError, match=r"process or thread.*pids"):
         execute(BrokenGround(line), "lab", tmp_path, lambda: None, Clock(), Quiet())  # type: ignore[arg-type]
 
 

@@ -121,7 +121,7 @@ def test_files_that_keys_of_a_plug_in_name_are_kept(tmp_path):
     assert read.code() == (tmp_path / "mine.py", tmp_path / "net.py")
     plain = read.to_dict(copied=True)
     assert (plain["topology"]["script"], plain["workload"]["trace"]) == ("code/net.py", "workload-trace.txt")
-    with pytest.raises(SpecError, match=r'workload\.trace = "none\.txt": no such file; paths are relative to the spec'):
+    with pytest.raises(SpecError, match=r'workload\.trace = "none\.txt".*relative to the spec'):
         spec.load(tmp_path / "spec.toml", ["workload.trace=none.txt"])
 
 
@@ -130,12 +130,12 @@ def test_two_kinds_may_use_a_name_for_different_things(tmp_path):
     (tmp_path / "net.py").write_text("")
     text = SPEC.replace('"single"', '"net"\nscript = "net.py"').replace("hosts = 3", 'pairs = "abc"')
     assert dict(load(tmp_path, FILES, text).topology.shape)["pairs"] == "abc"
-    with pytest.raises(SpecError, match=r"topology\.pairs = 3: is a bare number; write a text such as"):
+    with pytest.raises(SpecError, match=r"topology\.pairs = 3: .*text such as"):
         spec.load(tmp_path / "spec.toml", ["topology.pairs=3"])
     for network in ('kind = "dumbbell"', 'preset = "dumbbell-10m"'):
         spec_text = SPEC.replace('kind = "single"', network).replace("hosts = 3", "pairs = 3")
         assert len(load(tmp_path, FILES, spec_text).graph().hosts) == 6
-        with pytest.raises(SpecError, match=r'topology\.pairs = "abc": is a text; write a whole number such as 4'):
+        with pytest.raises(SpecError, match=r'topology\.pairs = "abc": .*whole number such as 4'):
             spec.load(tmp_path / "spec.toml", ["topology.pairs=abc"])
 
 

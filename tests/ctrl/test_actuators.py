@@ -211,7 +211,7 @@ class TakenKeys:
 
 
 def test_a_key_that_all_agents_have_is_refused(registries: None) -> None:
-    with pytest.raises(AgentError, match=r"agent.actuators 'mine': key 'floor' is one that all kinds have; choose another name"):
+    with pytest.raises(AgentError, match=r"agent\.actuators 'mine': key 'floor'.*another name"):
         actuators.register(some(keys=TakenKeys))
     assert actuators.find("mine") is None
 
@@ -340,10 +340,10 @@ def test_a_wrong_item_of_classes_is_one_line(text: str, line: str) -> None:
 
 
 def test_classes_have_what_declares_so(registries: None) -> None:
-    with pytest.raises(AgentError, match=r"the ports of this network have no classes; give topology\.classes, or leave it out"):
+    with pytest.raises(AgentError, match=r"no classes.*topology\.classes"):
         select("class:marking", star(STEP), AGENT, "lab")
     actuators.register(some(qdiscs=("port",)))
-    with pytest.raises(AgentError, match="class s1-eth1:tcp has no mine: classes have none; name ports"):
+    with pytest.raises(AgentError, match=r"s1-eth1:tcp.*mine.*name ports"):
         select("class:mine", star(CLASSFUL), AGENT, "lab")
 
 

@@ -50,7 +50,7 @@ def test_files_get_the_compilers_version_and_go_beside_their_sources(tmp_path: P
 
 def test_a_file_that_is_no_profile_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile, "compiler_version", lambda: b"new!")
-    with pytest.raises(KernelError, match=r"net/tcp\.gcda is no profile of gcc: restore"):
+    with pytest.raises(KernelError, match=r"net/tcp\.gcda.*restore"):
         profile.place(tree(tmp_path / "tree", "tcp"), archive(tmp_path / "p.tar.xz", tcp=b"something else"))
 
 

@@ -98,7 +98,7 @@ def test_all_packages_of_a_version_are_one_source() -> None:
 
 
 def test_an_unknown_version_names_the_tested_ones() -> None:
-    with pytest.raises(UsageError, match=r"7\.9\.9 is not among the tested ones \(.*7\.2\.12.*--untested-version 7\.9\.9"):
+    with pytest.raises(UsageError, match=r"7\.9\.9.*\(.*7\.2\.12.*--untested-version 7\.9\.9"):
         source.tested("7.9.9")
 
 
@@ -127,7 +127,7 @@ def test_the_newest_point_release_stands_in(fake: Path) -> None:
     offer(fake, "7.2.9-1", "7.2.103-1~bpo13+1", "7.2.103-1", "7.2.11-1")
     original = source.Source("debian 7.2.0", "7.2.0", True, "linux-source-7.2", (Package("7.2.0-1", "sid", "0" * 64),))
     private = source.open_apt(fake.parent / "cache")
-    with pytest.raises(NotOnOffer, match=r"7\.2\.0-1 is not on offer: looked in sid, .*found 7\.2\.103-1") as refused:
+    with pytest.raises(NotOnOffer, match=r"7\.2\.0-1.*sid.*found 7\.2\.103-1") as refused:
         source.find(original, private)
     stand_in = source.stand_in(refused.value, original)
     assert stand_in.version == "7.2.103" and not stand_in.tested
@@ -149,7 +149,7 @@ def test_another_tested_version_stands_in_first(fake: Path) -> None:
 
 def test_nothing_on_offer_says_what_was_looked_for(fake: Path) -> None:
     private = source.open_apt(fake.parent / "cache")
-    with pytest.raises(NotOnOffer, match=r"looked in sid, forky.*found nothing; .*--source PATH") as refused:
+    with pytest.raises(NotOnOffer, match=r"sid, forky.*nothing.*--source PATH") as refused:
         source.find(source.tested(), private)
     with pytest.raises(NotOnOffer):
         source.stand_in(refused.value, source.tested())
@@ -157,7 +157,7 @@ def test_nothing_on_offer_says_what_was_looked_for(fake: Path) -> None:
 
 def test_an_unreachable_archive_is_said(fake: Path) -> None:
     (fake / "trouble").write_text("W: Failed to fetch http://mirror.test/x  Temporary failure resolving 'mirror.test'\n")
-    with pytest.raises(KernelError, match=r"cannot be reached \(W: Failed.*check the network, or .*--source PATH"):
+    with pytest.raises(KernelError, match=r"\(W: Failed.*--source PATH"):
         source.find(source.tested(), source.open_apt(fake.parent / "cache"))
     offer(fake, "7.2.103-1")  # from another suite, or an older list: no reason for a stand-in
     with pytest.raises(KernelError, match="cannot be reached"):
@@ -188,7 +188,7 @@ def test_untested_versions_are_found_by_any_name(fake: Path) -> None:
         kernel_source = source.offered(name, private)
         assert (kernel_source.version, kernel_source.tested) == ("7.3.1", False)
         assert kernel_source.warning.startswith("WARNING: kernel 7.3.1 is untested")
-    with pytest.raises(KernelError, match=r"linux-source-7\.3 7\.3\.2 is not on offer: .*found 7\.3\.1-1, 7\.3~rc4"):
+    with pytest.raises(KernelError, match=r"linux-source-7\.3 7\.3\.2.*found 7\.3\.1-1, 7\.3~rc4"):
         source.offered("7.3.2", private)
     with pytest.raises(UsageError, match="not a kernel version"):
         source.offered("newest", private)
@@ -216,7 +216,7 @@ def test_a_machine_without_lists_is_known_by_its_sources(fake: Path, monkeypatch
     )
     assert apt.debian_archive(fake.parent / "apt", "x") == apt.Archive("http://other.test/debian/", None)
     (fake / "uris").write_text("'http://other.test/ubuntu/dists/noble/InRelease' x 0\n")
-    with pytest.raises(KernelError, match=r"no Debian archive .*: set DCGYM_DEBIAN_ARCHIVE to the URL of one, or the remedy"):
+    with pytest.raises(KernelError, match=r"DCGYM_DEBIAN_ARCHIVE.* URL .*the remedy"):
         apt.debian_archive(fake.parent / "apt", "the remedy")
 
 
@@ -229,11 +229,11 @@ def test_an_archive_that_the_user_names_is_taken_with_debians_keys(
     monkeypatch.setenv("DCGYM_DEBIAN_ARCHIVE", "http://mine.test/debian")
     assert apt.debian_archive(tmp_path, "x") == apt.Archive("http://mine.test/debian", None)
     monkeypatch.setenv("DCGYM_DEBIAN_ARCHIVE", "mine.test/debian")
-    with pytest.raises(UsageError, match=r"DCGYM_DEBIAN_ARCHIVE=mine\.test/debian: not the URL of an archive"):
+    with pytest.raises(UsageError, match=r"DCGYM_DEBIAN_ARCHIVE=mine\.test/debian: .*URL"):
         apt.debian_archive(tmp_path, "x")
     monkeypatch.setattr(apt, "KEYRINGS", ())
     monkeypatch.setenv("DCGYM_DEBIAN_ARCHIVE", "http://mine.test/debian")
-    with pytest.raises(KernelError, match="install debian-archive-keyring, or the remedy"):
+    with pytest.raises(KernelError, match=r"debian-archive-keyring.*the remedy"):
         apt.debian_archive(tmp_path, "the remedy")
 
 

@@ -185,14 +185,14 @@ def test_damage_is_repaired(fake: Path) -> None:
 
 def test_another_layout_is_one_error(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FILES, "mininet", ["usr/bin/other"])
-    with pytest.raises(KernelError, match="the packages of this distribution are laid out in another way: they have no mnexec"):
+    with pytest.raises(KernelError, match=r"packages.*mnexec"):
         openvswitch.ensure(Quiet())
 
 
 def test_without_apt_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DCGYM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(KernelError, match=r"fetching Open vSwitch needs apt-get \(package apt\): "):
+    with pytest.raises(KernelError, match=r"Open vSwitch.*apt-get \(package apt\)"):
         openvswitch.ensure(Quiet())
 
 

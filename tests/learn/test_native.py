@@ -60,7 +60,7 @@ def test_constants_are_those_of_c() -> None:
 def test_a_library_that_is_missing_or_old_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     with monkeypatch.context() as old:
         old.setattr(native, "VERSION", native.VERSION + 1)
-        with pytest.raises(MachineError, match=r"libsteps\.so: version 0x.* is not 0x.*; run `make programs`") as refusal:
+        with pytest.raises(MachineError, match=r"libsteps\.so: .*0x.* 0x.*`make programs`") as refusal:
             native.Library()
         assert "\n" not in str(refusal.value)
     monkeypatch.setattr(native, "LIBRARY", tmp_path / "libsteps.so")

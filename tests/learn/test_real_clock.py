@@ -122,7 +122,7 @@ def test_a_reset_keeps_the_network(env):
 def test_a_network_that_dies_is_an_error_and_the_next_reset_builds_another(env):
     env.reset(seed=1)
     os.kill(env.session.pid, signal.SIGKILL)
-    with pytest.raises(LabError, match="the network on the host ended with status -9\n  host: the fake network stands"):
+    with pytest.raises(LabError, match="status -9\n  host: the fake network stands"):
         for _ in range(30):
             env.step(env.action_space.sample())
     env.reset(seed=1)
@@ -133,7 +133,7 @@ def test_sweeps_that_do_not_come(env, monkeypatch):
     env.reset(seed=1)
     monkeypatch.setattr(live, "SWEEP_LIMIT_S", 0.1)
     os.kill(env.session.pid, signal.SIGSTOP)
-    with pytest.raises(LabError, match=r"no sweep of step [0-9]+ came within 0.1 s"):
+    with pytest.raises(LabError, match=r"sweep of step [0-9]+ .*0\.1 s"):
         for _ in range(30):
             env.step(env.action_space.sample())
     assert env.session.pid is None
@@ -141,9 +141,9 @@ def test_sweeps_that_do_not_come(env, monkeypatch):
 
 def test_one_network_at_a_time(env, host):
     env.reset(seed=1)
-    with pytest.raises(UsageError, match=rf"this process has a network there \(.*{SCRATCH}.*\); close that first"):
+    with pytest.raises(UsageError, match=rf"\(.*{SCRATCH}.*\); close"):
         gymnasium.make(ID, ground="host", overrides=SHORT).reset()
-    with pytest.raises(AgentError, match='num_envs: 2 networks would share the machine in real time; ground "host" takes 1'):
+    with pytest.raises(AgentError, match=r'num_envs: 2 .*ground "host".* 1'):
         gymnasium.make_vec(ID, 2, ground="host")
     env.step(env.action_space.sample())
 
@@ -207,7 +207,7 @@ def test_what_needs_the_labs_kernel_is_refused():
 
     agent = spec("ground=host").agent
     assert (agent.tbf, agent.burst_bytes) == ("stock", 3028) and (spec().agent.tbf, spec().agent.burst_bytes) == ("exact", 1514)
-    with pytest.raises(SpecError, match=r'agent.tbf = "exact": .*on ground "host" leave it out, or give "stock"'):
+    with pytest.raises(SpecError, match=r'agent\.tbf = "exact": .*ground "host".*"stock"'):
         spec("ground=host", "agent.tbf=exact")
     with pytest.raises(SpecError, match=r'agent.control = "network": .*cables'):
         spec("ground=host", "agent.control=network")

@@ -44,14 +44,14 @@ def test_the_largest_of_its_values_is_a_level():
     assert [policy(**levels).act(observation).tolist() for observation in ([1, 0], [0, 1], [-1, -1])] == [[0], [2], [4]]
     both = policy(**levels, hosts=("h1", "h2"), low=array(0, 1), high=array(4, 2))
     assert both.act([0, 1]).tolist() == [2, 1.5], "the same for all hosts, each in its own bounds"
-    with pytest.raises(AgentError, match="gives 1 values, and levels are at least 2"):
+    with pytest.raises(AgentError, match=r"1 values.*at least 2"):
         policy(weights=(array([1, 1]),), biases=(array(0),), output="argmax")
 
 
 def test_one_for_each_host_gives_one_number():
     settings = {"weights": (np.ones((1, 2)),), "biases": (np.zeros(1),), "hosts": ("h1", "h2", "h3"), "agents": "hosts"}
     assert policy(**settings).act([0.25, 0.25]).tolist() == [3]
-    with pytest.raises(AgentError, match="agents 'host' is unknown; did you mean hosts"):
+    with pytest.raises(AgentError, match=r"'host'.*did you mean hosts"):
         policy(agents="host")
 
 
@@ -156,9 +156,9 @@ def test_what_is_no_policy_is_one_line(tmp_path):
         with pytest.raises(AgentError) as refusal:
             AgentPolicy.read(path)
         assert "docs/policy-file.md" in str(refusal.value) and "\n" not in str(refusal.value), path
-    with pytest.raises(AgentError, match=r"none\.npz: cannot read the policy: No such file"):
+    with pytest.raises(AgentError, match=r"none\.npz: .*read.*: No such file"):
         AgentPolicy.read(tmp_path / "none.npz")
-    with pytest.raises(AgentError, match="cannot write the policy: No such file"):
+    with pytest.raises(AgentError, match=r"write.*: No such file"):
         policy().write(tmp_path / "nowhere" / "p.npz")
 
 

@@ -117,9 +117,7 @@ def test_verify_tells_other_rewards_of_equal_records(tmp_path: Path, capsys: pyt
 def test_a_changed_table_of_agents_is_refused(tmp_path: Path) -> None:
     a = made(tmp_path / "a")
     write_derived(a.path, "agent", changed(TABLE, "reward", 1, 1.0))
-    with pytest.raises(
-        ResultError, match=r"agent.parquet and learned.npz have digest \w+, the manifest says \w+: they were changed"
-    ):
+    with pytest.raises(ResultError, match=r"agent\.parquet and learned\.npz .*digest \w+, the manifest .*\w+"):
         load_result(a.path, check_digest=True)
 
 

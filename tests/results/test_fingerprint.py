@@ -268,7 +268,7 @@ def test_programs_that_are_older_than_their_sources_are_noticed(package: Path) -
     ground.check_programs()
     add(package / "traffic" / "tgen" / "tgen.c")
     assert fingerprint.stale() == "traffic/tgen/tgen.c"
-    with pytest.raises(MachineError, match=r"built from another traffic/tgen/tgen\.c than is here now; run `make programs`"):
+    with pytest.raises(MachineError, match=r"traffic/tgen/tgen\.c.*`make programs`"):
         ground.check_programs()
     (package / "bin" / fingerprint.STAMP).unlink()
     assert fingerprint.stale() == fingerprint.STAMP

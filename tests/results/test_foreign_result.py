@@ -108,7 +108,7 @@ def test_a_plug_ins_controller_has_its_recorded_number(tmp_path: Path) -> None:
     assert read.manifest["controllers"][-1] == "mine" and set(read.column("flows", "controller")) == {"mine"}
     assert written.digest == read.digest
     edit(tmp_path / "a", controllers=None)
-    with pytest.raises(UsageError, match=r"'mine'.* an older version did not record the names of a plug-in's controllers"):
+    with pytest.raises(UsageError, match=r"'mine'.* older version"):
         load_result(tmp_path / "a", check_digest=True)
     edit(tmp_path / "a", controllers=[1])
     with pytest.raises(UsageError, match="controllers is not a list of names"):
@@ -192,7 +192,7 @@ def test_a_spec_beside_a_manifest_is_the_results_too(tmp_path: Path, mark: Path)
     (tmp_path / "evil.py").write_text(PLUGIN.format(mark=str(mark)))
     other = a.path / "spec.json"
     other.write_text(json.dumps(a.manifest["spec"] | {"plugins": ["../evil.py"]}))
-    with pytest.raises(SpecError, match=r"plugins: value '../evil.py' is not one of the files of code that it lists"):
+    with pytest.raises(SpecError, match=r"plugins: value '\.\./evil\.py'.*lists"):
         specs.load(other)
     other.write_text(json.dumps(a.manifest["spec"]))
     with pytest.raises(UsageError, match="add --trust"):
@@ -207,7 +207,7 @@ def test_code_that_was_changed_does_not_run(tmp_path: Path, mark: Path) -> None:
     manifest, code = a.path / "manifest.json", a.path / "code" / "mine.py"
     source = code.read_text()
     code.write_text(source + "\n")
-    with pytest.raises(SpecError, match=r"mine\.py: has SHA-256 .* the file was changed"):
+    with pytest.raises(SpecError, match=r"mine\.py: .*SHA-256 .*changed"):
         specs.load(manifest)
     code.unlink()
     (tmp_path / "elsewhere.py").write_text(source)

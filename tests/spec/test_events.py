@@ -118,7 +118,7 @@ def test_a_bad_event_is_one_line(tmp_path: Path, table: str) -> None:
 
 def test_what_a_ground_or_a_nic_cannot_do_is_refused(tmp_path: Path) -> None:
     slower = f'at = "1ms", {MIDDLE}, rate = "1Mbit/s"'
-    with pytest.raises(SpecError, match='cannot change on ground "host"; give ground = "lab"'):
+    with pytest.raises(SpecError, match=r'ground "host".*ground = "lab"'):
         load(tmp_path, DOWN, settings=("ground=host",))
     with pytest.raises(SpecError, match="can change while it works"):
         load(tmp_path, 'at = "1ms", port = "s1-eth3", buffer = "40kB"', settings=("topology.qdisc=stock",))
@@ -132,7 +132,7 @@ def test_what_a_ground_or_a_nic_cannot_do_is_refused(tmp_path: Path) -> None:
 
 def test_later_kinds_whose_flows_wait_cannot_be_followed(tmp_path: Path) -> None:
     settings = ("workload.kind=repeat", "workload.size=10kB")
-    with pytest.raises(SpecError, match="its flows wait for one another, so the workload cannot change after it"):
+    with pytest.raises(SpecError, match="workload cannot change"):
         load(tmp_path, 'at = "50ms", workload = { size = "20kB" }', settings=settings)
 
 

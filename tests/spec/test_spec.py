@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from facts import states
 
 from dc_gym import spec
 from dc_gym.base.errors import SpecError
@@ -100,7 +101,7 @@ def test_a_name_that_no_table_knows_is_answered_by_key(path: Path) -> None:
     ):
         with pytest.raises(SpecError, match=re.escape(f"--set: {message}")):
             spec.load(path, [override])
-    with pytest.raises(SpecError, match=r"topology: unknown key; write topology\.preset or topology\.kind$"):
+    with pytest.raises(SpecError, match=r"topology: .*topology\.preset.*topology\.kind$"):
         spec.load(path, ["topology=5"])
 
 
@@ -219,7 +220,7 @@ def test_matrix_file_is_relative_to_the_spec(path: Path) -> None:
         ("lab.clock_read=0ns", "is below 1ns"),
         ("ground=moon", "one of: lab, host"),
         ("clock=real", 'is not that of ground "lab"'),
-        ("spec_version=2", "this version reads 1; upgrade dc-gym"),
+        ("spec_version=2", "reads 1 ... upgrade"),
         ("spec_version=0", "write spec_version = 1"),
         ("lab={memory=1}", "is a table"),
         ("plugins=[a.py]", "not a TOML list"),
@@ -229,7 +230,7 @@ def test_matrix_file_is_relative_to_the_spec(path: Path) -> None:
     ],
 )
 def test_refusals(path: Path, override: str, words: str) -> None:
-    assert words in fault(path, override)
+    assert states(fault(path, override), words)
 
 
 @pytest.mark.parametrize(
@@ -240,9 +241,9 @@ def test_refusals(path: Path, override: str, words: str) -> None:
         ("seed = ", "not valid TOML"),
         (
             MINIMAL.replace("[controller]\nname", "[controller]\nnam"),
-            "exp.toml: controller.nam: unknown key; did you mean controller.n",
+            "exp.toml: controller.nam: ... did you mean controller.n",
         ),
-        (MINIMAL.replace('name = "dctcp"', ""), "exp.toml: controller.name: is missing; give one of: dctcp"),
+        (MINIMAL.replace('name = "dctcp"', ""), "exp.toml: controller.name: ... one of: dctcp"),
         (MINIMAL.replace('duration = "30s"', ""), "time.duration: is missing"),
         (MINIMAL.replace('preset = "dumbbell-10m"', ""), "topology.kind is missing"),
         (MINIMAL.replace('preset = "dumbbell-10m"', 'kind = "single"\nhosts = 4'), "missing"),
@@ -251,7 +252,7 @@ def test_refusals(path: Path, override: str, words: str) -> None:
 )
 def test_bad_files(path: Path, text: str, words: str) -> None:
     path.write_text(text)
-    assert words in fault(path)
+    assert states(fault(path), words)
     assert str(path) in fault(path)
 
 
@@ -262,30 +263,29 @@ NIC = MINIMAL.replace('"dctcp"', '"dcqcn"')
     ("overrides", "words"),
     [
         (["nic.policy=none.npz"], "nic.policy = "),
-        (["nic.policy=exp.toml"], 'nic.policy = "exp.toml": dcqcn reads no policy; leave it out'),
-        (["controller.name=rlcc-tree", "nic.policy=exp.toml"], "exp.toml: is not an .npz file of plain arrays"),
-        (["controller.name=rlcc-tree", "nic.policy=rlcc-mlp"], "is a policy of the kind 'mlp', which rlcc-mlp runs"),
-        (["controller.name=rlcc-tree", "nic.policy=mine"], "mine: no policy of that name comes with dc-gym (fdcc, fdcc-crowds, "),
-        (["nic.preset=peper"], "--set: nic.preset = \"peper\": dcqcn has no preset 'peper'; did you mean paper?"),
-        (["controller.name=fixed", "nic.preset=paper"], "fixed has no preset 'paper'; leave it out"),
-        (["nic.parameters.gg=8"], "--set: nic.parameters.gg = 8: dcqcn has no parameter 'gg'; did you mean g?"),
-        (["nic.parameters.g=1024"], "nic.parameters.g = 1024: g is a whole number of 1..1023 (Q10), not 1024"),
+        (["nic.policy=exp.toml"], 'nic.policy = "exp.toml": dcqcn ... leave it out'),
+        (["controller.name=rlcc-tree", "nic.policy=exp.toml"], "exp.toml: ... .npz file"),
+        (["controller.name=rlcc-tree", "nic.policy=rlcc-mlp"], "kind 'mlp' ... rlcc-mlp"),
+        (["controller.name=rlcc-tree", "nic.policy=mine"], "mine: ... (fdcc, fdcc-crowds, "),
+        (["nic.preset=peper"], '--set: nic.preset = "peper": dcqcn ... did you mean paper?'),
+        (["controller.name=fixed", "nic.preset=paper"], "fixed ... 'paper'; leave it out"),
+        (["nic.parameters.gg=8"], "--set: nic.parameters.gg = 8: dcqcn ... did you mean g?"),
+        (["nic.parameters.g=1024"], "nic.parameters.g = 1024: ... 1..1023 (Q10)"),
         (["nic.parameters.g=many"], "not 'many'"),
         (["nic.parameters.g=true"], "not True"),
-        (["controller.name=swift", "nic.tcp=cubic"], 'nic.tcp = "cubic": swift sets a window by ACKs'),
+        (["controller.name=swift", "nic.tcp=cubic"], 'nic.tcp = "cubic": swift'),
         (["nic.event_coalesce=65537"], "is above 65536"),
-        (["nic.event_queue=4"], 'nic.event_queue = 4: needs nic.decisions = "in-turn"'),
-        (["nic.event_cost=1us"], 'nic.event_cost = "1us": needs nic.decisions = "in-turn"'),
+        (["nic.event_queue=4"], 'nic.event_queue = 4: ... nic.decisions = "in-turn"'),
+        (["nic.event_cost=1us"], 'nic.event_cost = "1us": ... nic.decisions = "in-turn"'),
         (["nic.event_queue=257", "nic.decisions=in-turn"], "is above 256"),
         (["topology.rate=99kbit/s"], "NICs need 100kbit/s"),
-        (["nic.parameters.a.b=1"], "unknown key; did you mean nic.parameters?"),
+        (["nic.parameters.a.b=1"], "did you mean nic.parameters?"),
         (["nic.parameters=3"], "write a table"),
     ],
 )
 def test_what_a_nic_cannot_do_shows_before_anything_boots(path: Path, overrides: list[str], words: str) -> None:
     path.write_text(NIC)
-    with pytest.raises(SpecError, match=re.escape(words)):
-        spec.load(path, overrides)
+    assert states(fault(path, *overrides), words)
 
 
 def test_what_ran_is_read_whatever_algorithms_have_become(path: Path) -> None:

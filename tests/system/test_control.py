@@ -209,5 +209,5 @@ def test_a_reset_outlasts_commands_under_way(delay):
 
 @pytest.mark.parametrize("setting", ["control_delay=1ms", "control_loss=0.1"])
 def test_what_control_packets_would_do_is_no_word_without_them(setting):
-    with pytest.raises(SpecError, match=r'agent\.control_\w+ = .*: there are no control packets; set agent.control = "network"'):
+    with pytest.raises(SpecError, match=r'agent\.control_\w+ = .*agent\.control = "network"'):
         spec.of_preset("dumbbell-10m", ["workload.kind=pairs", "controller.policy=max", f"agent.{setting}"])

@@ -178,7 +178,7 @@ def test_step_never_averages():
 
 def test_a_missing_cable_is_named():
     graph = build(TopologySpec.of(preset="dumbbell-10m"))
-    with pytest.raises(FabricError, match="h1-eth0: asked for a cable, read back none"):
+    with pytest.raises(FabricError, match=r"h1-eth0: .*cable.*none"):
         cables.check_cable(graph.cables[0], {}, graph.mtu_bytes)
 
 

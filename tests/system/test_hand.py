@@ -94,7 +94,7 @@ def test_a_program_is_started_told_heard_and_ended(in_lab: Hand) -> None:
     other = in_lab.start(["/bin/sleep", "1000"], 10)
     other.signal(signal.SIGKILL)
     assert other.wait() == -signal.SIGKILL and other.rest() == b""
-    with pytest.raises(FabricError, match="none: start it in the lab: No such file or directory"):
+    with pytest.raises(FabricError, match=r"none: .*No such file"):
         in_lab.start(["/none"], 0)
     long = in_lab.start(["/bin/sh", "-c", "i=0; while [ $i -lt 9000 ]; do echo line $i; i=$((i+1)); done"], 0)
     assert len(long.rest().splitlines()) == 9000 and long.wait() == 0
@@ -119,7 +119,7 @@ def test_networks_are_set_up_from_outside(in_lab: Hand) -> None:
     in_lab.add_namespaces(paths)
     in_lab.write_sysctls({"net/ipv4/tcp_ecn": "1"}, paths[:2])
     assert in_lab.read(["/proc/sys/net/ipv4/tcp_ecn"], [*paths[:3], None]) == [["1\n"], ["1\n"], ["2\n"], ["2\n"]]
-    with pytest.raises(FabricError, match=r"set net.ipv4.none to '1': No such file or directory"):
+    with pytest.raises(FabricError, match=r"net\.ipv4\.none.*'1': No such file"):
         in_lab.write_sysctls({"net/ipv4/none": "1"}, paths[:2])
     root, *sockets = in_lab.netlinks([None, *paths])
     with in_lab.namespaces(dict(zip(paths, paths, strict=True))) as fds:
@@ -261,6 +261,6 @@ def test_steps_of_a_run_that_do_not_follow_one_another_are_no_agents() -> None:
     answers: list[int] = []
     lab: Any = SimpleNamespace(region=b"", answer=lambda code: None, state=lambda: None)
     ground._lab = lab
-    with pytest.raises(LabError, match="asked the host for step 1 where 2 was expected: it is no run"):
+    with pytest.raises(LabError, match=r"step 1 .*2 was expected"):
         ground._answer_all(requests, driver, lambda state: None)
     assert answers == [0, 1]

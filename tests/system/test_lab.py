@@ -376,7 +376,7 @@ def test_waiting_without_a_deadline_is_sleeping_forever(lab_config):
 def test_out_of_memory_says_how_much_there_was(lab_config):
     program = "x = [bytearray(10 << 20) for _ in range(100)]"
     config = lab_config([sys.executable, "-c", program], memory_bytes=128 << 20)
-    with pytest.raises(LabError, match=r"ran out of its 128 MiB of memory: raise lab.memory"), Lab(config) as lab:
+    with pytest.raises(LabError, match=r"128 MiB.*lab\.memory"), Lab(config) as lab:
         lab.wait()
 
 

@@ -108,7 +108,7 @@ def test_a_header_of_the_user_is_bpf(tmp_path: Path, monkeypatch: pytest.MonkeyP
     dcqcn_spec = load(tmp_path, DCQCN)
     user_spec = replace(dcqcn_spec, controller=replace(dcqcn_spec.controller, name="mine"))
     assert nic_configuration.native_object(user_spec) is None
-    with pytest.raises(SpecError, match="mine is a header of your own, which is compiled to BPF; leave it out"):
+    with pytest.raises(SpecError, match=r"mine .*BPF; leave it out"):
         nic_configuration.check(replace(user_spec, nic=replace(user_spec.nic, engine="native")), 10**9)
 
 
@@ -118,7 +118,7 @@ def test_an_object_that_is_missing_or_older_than_its_header_is_refused(tmp_path:
         assert f"  {name}\n" in stamped
     dcqcn_spec = load(tmp_path, DCQCN)
     monkeypatch.setattr(algorithms, "PROGRAMS", tmp_path)
-    with pytest.raises(MachineError, match=r"^nic-dcqcn\.native is not built; run `make programs`$"):
+    with pytest.raises(MachineError, match=r"^nic-dcqcn\.native.*`make programs`$"):
         nic_configuration.native_object(dcqcn_spec)
 
 

@@ -244,7 +244,7 @@ def test_programs_and_datagrams_to_the_nics_port_are_refused(tmp_path: Path) -> 
         load(tmp_path, text='[[workload.exec]]\nhost = "h1"\ncommand = "true"\n')
     header = "source,destination,port,start,stop,size,transport\n"
     (tmp_path / "flows.csv").write_text(f"{header}h1,h3,80,0,0,0,\nh2,h3,4791,0,0,0,udp\n")
-    with pytest.raises(SpecError, match="flow 1, h2 to h3, over udp: port 4791 is that of the NICs; give another one"):
+    with pytest.raises(SpecError, match=r"flow 1, h2 to h3.*port 4791.*another"):
         load(tmp_path, "workload.kind=matrix", f"workload.file={tmp_path}/flows.csv")
 
 
@@ -325,7 +325,7 @@ def test_a_policy_goes_with_the_algorithm_that_reads_it(tmp_path: Path) -> None:
     (tmp_path / "some.npz").write_bytes(b"")
     with pytest.raises(SpecError, match="reads no policy"):
         written(tmp_path, "nic.policy=some.npz")
-    with pytest.raises(SpecError, match=r"nic\.parameters\.rat = 5: fixed has no parameter"):
+    with pytest.raises(SpecError, match=r"nic\.parameters\.rat = 5: fixed"):
         written(tmp_path, text="nic = { parameters = { rat = 5 } }\n")
 
 

@@ -64,7 +64,7 @@ def test_an_unknown_transport_is_one_line_with_its_place(dialect: str, tmp_path:
 def test_a_row_without_the_cell_that_the_header_has(tmp_path: Path) -> None:
     load(tmp_path, [""])
     (tmp_path / "flows.csv").write_text(f"{DIALECTS['plain'][0]},transport\nh1,h3,80,0,0,1000\n")
-    with pytest.raises(SpecError, match=r"flows\.csv:2: it has 6 columns, not 7; write source,.*,transport"):
+    with pytest.raises(SpecError, match=r"flows\.csv:2: .*6 .*7.*source,.*,transport"):
         spec.load(tmp_path / "spec.toml")
 
 
@@ -79,7 +79,7 @@ def test_a_row_names_its_dscp(dialect: str, tmp_path: Path) -> None:
         scenario = spec.load(tmp_path / "spec.toml", ["workload.dscp=8"])
         assert [flow.dscp for flow in scenario.flows(scenario.graph())] == [46, 8, 0]
     (tmp_path / "flows.csv").write_text(f"{header},dscp\n{row.format('h1', 'h3')},64\n")
-    with pytest.raises(SpecError, match=r"flows\.csv:2: column 'dscp': value '64' is not in 0\.\.63"):
+    with pytest.raises(SpecError, match=r"flows\.csv:2: .*'dscp'.*'64'.*0\.\.63"):
         spec.load(tmp_path / "spec.toml")
 
 
@@ -134,7 +134,7 @@ def test_a_workload_s_flow_over_rdma_without_nics(tmp_path: Path) -> None:
     load(tmp_path, [""])
     (tmp_path / "spec.toml").write_text(SPEC.replace('workload.file = "flows.csv"\n', ""))
     (tmp_path / "mine.py").write_text(PLUG_IN.format("rdma"))
-    with pytest.raises(SpecError, match="flow 1, h2 to h4, over rdma: needs an algorithm of the NICs"):
+    with pytest.raises(SpecError, match=r"flow 1, h2 to h4.*rdma.*algorithm"):
         spec.load(tmp_path / "spec.toml", ["workload.kind=mine", 'plugins=["mine.py"]'])
 
 

@@ -118,7 +118,7 @@ def test_mistakes_are_told_in_one_line(name: str) -> None:
 
 @pytest.mark.parametrize("topology", [SHARED, of_class(OWN)], ids=["shared_buffer", "classes"])
 def test_the_host_ground_has_none_of_it(topology: dict[str, Any]) -> None:
-    with pytest.raises(SpecError, match='is for switch ports of a lab; give ground = "lab", or leave it out'):
+    with pytest.raises(SpecError, match='ground = "lab"'):
         read(topology, ground="host")
 
 
@@ -295,7 +295,7 @@ def test_a_trace_is_read_as_ports_and_classes(tmp_path: Path) -> None:
     assert paused.tolist() == [0] * 2 * ports + [1000] * 2 * ports, "counters begin at t0"
     assert classes["charged_bytes"].tolist() == [1000 * k + 100 * row + charged for k in (0, 1) for row in rows], "a level"
     other = trace(tmp_path / "other", tuple(port.ifname for port in graph.ports()), 2)
-    with pytest.raises(ProtocolError, match="its rows are not the ports and classes of this network"):
+    with pytest.raises(ProtocolError, match=r"rows.*ports and classes"):
         list(queue_pieces(other, 50, graph))
 
 

@@ -164,12 +164,12 @@ def test_mistakes_in_the_file_have_its_line(tmp_path):
 
 def test_which_class(tmp_path):
     two = HEAD.replace("Mine", "One") + "        pass\n" + HEAD
-    with pytest.raises(TopologyError, match=r"has 2 classes of Topo \(One, Mine\); name one"):
+    with pytest.raises(TopologyError, match=r"2 .*\(One, Mine\).*name one"):
         made(tmp_path, *PAIR, head=two)
     assert len(made(tmp_path, *PAIR, "self.addLink('h1', 's1')", head=two, class_name="Mine").hosts) == 2
-    with pytest.raises(TopologyError, match=r"value 'Other' is not a Topo of .*; it has: One, Mine"):
+    with pytest.raises(TopologyError, match=r"'Other'.*: One, Mine"):
         made(tmp_path, *PAIR, head=two, class_name="Other")
-    with pytest.raises(TopologyError, match=r"has 0 classes of Topo \(none\)"):
+    with pytest.raises(TopologyError, match=r" 0 .*\(none\)"):
         made(tmp_path, head="")
 
 
@@ -191,7 +191,7 @@ def test_all_that_links_lack_is_said_at_once(tmp_path):
         "missing: topology.rate (bw of h2-s1), topology.buffer (max_queue_size of h1-s1, h2-s1), topology.k_bytes;"
         " give them in [topology] or in the Topo"
     )
-    with pytest.raises(TopologyError, match=r"^missing: topology\.k_bytes; give it in \[topology\]$"):
+    with pytest.raises(TopologyError, match=r"^missing: topology\.k_bytes; .*\[topology\]$"):
         made(tmp_path, *lines, ecn=True)
 
 

@@ -75,21 +75,21 @@ def test_a_network_has_a_table_of_its_switch_ports_rates_and_units_at_each():
 
 def test_more_rates_than_records_can_name_are_refused():
     assert len(telemetry.table_of(range(GBPS, 9 * GBPS, GBPS))) == telemetry.MOST_RATES
-    with pytest.raises(TopologyError, match=r"one of 8 places, and ports of the switches have 9 rates: 1Gbit/s, .*; give fewer"):
+    with pytest.raises(TopologyError, match=r"8 places.*9 rates: 1Gbit/s, .*fewer"):
         telemetry.table_of(range(GBPS, 10 * GBPS, GBPS))
 
 
 def test_stock_queues_write_no_telemetry():
-    with pytest.raises(TopologyError, match=r"^controller 'hpcc' reads telemetry, and port s1-eth1 \(bfifo\) writes none; give"):
+    with pytest.raises(TopologyError, match=r"^controller 'hpcc' .*s1-eth1 \(bfifo\).*; give"):
         telemetry.check(network(qdisc="stock"), "hpcc")
-    with pytest.raises(TopologyError, match=r"^controller 'fdcc' reads telemetry, and port s1-eth1 \(bfifo\) writes none; give"):
+    with pytest.raises(TopologyError, match=r"^controller 'fdcc' .*s1-eth1 \(bfifo\).*; give"):
         telemetry.check(network(qdisc="stock"), "fdcc")
 
 
 def test_a_path_of_more_than_five_switch_ports_is_refused():
     graph = network()
     telemetry.check_paths(graph, [("h1-eth0", "s1-eth2"), ("h1-eth0", *["s1-eth2"] * 5)], "hpcc")
-    with pytest.raises(TopologyError, match=r"'hpcc' reads telemetry of at most 5 switch ports, and the path .* has 6; give"):
+    with pytest.raises(TopologyError, match=r"'hpcc' .*at most 5 .*path .* 6; give"):
         telemetry.check_paths(graph, [("h1-eth0", *["s1-eth2"] * 6)], "hpcc")
 
 
@@ -116,14 +116,14 @@ def test_a_frame_keeps_its_size_and_its_payload_makes_room(tmp_path):
     other = asked(tmp_path, controller={"name": "swift"})
     assert (other.payload_bytes, other.frame_headers_bytes, other.telemetry_bytes) == (1440, 74, 0)
     assert asked(tmp_path, nic={"payload": "1kB"}).payload_bytes == 1000
-    with pytest.raises(SpecError, match=r"nic\.payload.*is above 1398 B, for which a frame has room beside"):
+    with pytest.raises(SpecError, match=r"nic\.payload.*1398 B"):
         asked(tmp_path, nic={"payload": "1400B"})
 
 
 def test_an_algorithm_does_not_run_without_its_telemetry(tmp_path):
-    with pytest.raises((SpecError, TopologyError), match="reads telemetry, and port s1-eth1"):
+    with pytest.raises((SpecError, TopologyError), match=r"telemetry.*s1-eth1"):
         asked(tmp_path, topology={**SPEC["topology"], "qdisc": "stock"})
-    with pytest.raises((SpecError, TopologyError), match="reads telemetry, and port s1-eth1"):
+    with pytest.raises((SpecError, TopologyError), match=r"telemetry.*s1-eth1"):
         asked(tmp_path, ground="host")
 
 
@@ -133,5 +133,5 @@ def test_inflight_is_an_amount_and_goes_with_rdma_alone(tmp_path):
         asked(tmp_path, nic={"inflight": "100B"})
     with pytest.raises(SpecError, match=r"nic\.inflight"):
         asked(tmp_path, nic={"inflight": "much"})
-    with pytest.raises(SpecError, match=r"nic\.inflight.*cannot go with nic\.tcp"):
+    with pytest.raises(SpecError, match=r"nic\.inflight.*nic\.tcp"):
         asked(tmp_path, controller={"name": "timely"}, nic={"inflight": "1bdp", "tcp": "cubic"})

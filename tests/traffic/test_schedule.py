@@ -103,5 +103,5 @@ def test_more_flows_than_a_run_takes(monkeypatch):
     from dc_gym.traffic import schedule as module
 
     monkeypatch.setattr(module, "MOST_FLOWS", 3)
-    with pytest.raises(WorkloadError, match="4 flows, a run takes 3"):
+    with pytest.raises(WorkloadError, match=r"4 flows.* 3"):
         schedule(DUMBBELL, [FlowRequest("h1", "h3", 5001)] * 4)

@@ -163,7 +163,7 @@ def test_what_ns3_answers(fake, tmp_path):
 
 def test_a_source_that_does_not_compile_says_so_in_a_line(fake):
     (fake / "broken").touch()
-    with pytest.raises(UsageError, match=r"ns3.cc does not build against ns-3 3.37: ns3.cc:1: error: no such thing"):
+    with pytest.raises(UsageError, match=r"ns3\.cc.*ns-3 3\.37.*ns3\.cc:1: error: no such thing"):
         ns3.ensure()
 
 

@@ -312,7 +312,7 @@ def test_a_training_of_another_spec_is_refused_and_replaced_by_force(asked, star
 def test_force_removes_no_folder_that_is_no_training(asked, started):
     asked.out.mkdir(parents=True)
     (asked.out / "thesis.tex").write_text("mine")
-    with pytest.raises(UsageError, match="does not say that it is a training"):
+    with pytest.raises(UsageError, match=r"not.* training"):
         trainings.run_all([asked], 1, Quiet(), force=True)
     assert (asked.out / "thesis.tex").read_text() == "mine" and not started
 
@@ -322,7 +322,7 @@ def test_a_training_that_fails_is_told_in_its_own_words(asked, monkeypatch):
         on_end(CellOutcome(cells[0], 2, "dcgym: training needs ray, which is not installed"))
 
     monkeypatch.setattr(trainings, "run_cells", run_cells)
-    with pytest.raises(UsageError, match=r"training PPO-s1, a `dcgym train` of its own, said: training needs ray"):
+    with pytest.raises(UsageError, match=r"PPO-s1.*: training needs ray"):
         trainings.run_all([asked], 1, Quiet())
     monkeypatch.setattr(trainings, "run_cells", lambda cells, jobs, progress, on_end: on_end(CellOutcome(cells[0], -9, "")))
     with pytest.raises(TestbedError, match="exit -9"):

@@ -95,7 +95,7 @@ def test_a_peer_s_files_become_a_row(tmp_path: Path) -> None:
     carried = (200 + 400) * 8 / (8 * 200_000)
     assert row == PeerRow(4000.0, round(carried, 4), 0.9, 200.0, round(1e9 * 1048 / (900 * 2), 1))
     (tmp_path / "progress-out.csv").write_text("t_ns,flow,received_bytes\n1,0,1\n")
-    with pytest.raises(ProtocolError, match="1 rows are not whole samples of 2 flows"):
+    with pytest.raises(ProtocolError, match=r"1 rows.*2 flows"):
         files.read_progress(tmp_path, 2)
 
 
@@ -200,7 +200,7 @@ def test_rows_are_printed_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
 def test_another_commit_is_refused(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     head = git(tree, "rev-parse", "HEAD")
     sources.require_commit(tree, head)
-    with pytest.raises(UsageError, match=f"it is at {head[:7]}, and the stored results are of 0000000"):
+    with pytest.raises(UsageError, match=f"{head[:7]}.*results.*0000000"):
         sources.require_commit(tree, "0" * 40)
     with pytest.raises(UsageError, match="its commit cannot be read"):
         sources.require_commit(tmp_path, head)
@@ -218,13 +218,13 @@ def test_a_tree_without_a_build_and_a_program_that_does_not_build(
     source, library = tmp_path / "one.c", tree / "lib.a"
     library.write_bytes(b"!<arch>\n")
     source.write_text("int main() { return absent; }\n")
-    with pytest.raises(UsageError, match=r"one\.c does not build against a tree: .*absent"):
+    with pytest.raises(UsageError, match=r"one\.c.*a tree: .*absent"):
         sources.built(source, library, (), (), "a tree")
     source.write_text("int main() { return 7; }\n")
     program = sources.built(source, library, (), (str(library),), "a tree")
     assert subprocess.run([program]).returncode == 7
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(UsageError, match=r"no C\+\+ compiler 'no-such-compiler': apt-get install g"):
+    with pytest.raises(UsageError, match=r"'no-such-compiler'.*apt-get install g"):
         sources.built(source, library, (), (), "a tree")
     monkeypatch.setattr(cases, "SIMULATORS", {"htsim": {"commit": git(tree, "rev-parse", "HEAD")}})
     with pytest.raises(UsageError, match=r"it has no sim/libhtsim\.a; build it"):

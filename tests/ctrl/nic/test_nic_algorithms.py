@@ -67,7 +67,7 @@ def test_a_preset_brings_the_receivers_that_go_with_it(tmp_path):
         **{"ns3": simulator, "ns3_paper": simulator},
     }
     assert "nic.cnp_interval" not in dcqcn.preset("firmware").values
-    with pytest.raises(UsageError, match=r"CC_NIC\(payload\): it can ask for cnp_interval, spaced"):
+    with pytest.raises(UsageError, match=r"CC_NIC\(payload\).*cnp_interval, spaced"):
         _preset(dcqcn.header, "own", {"help": "", "values": {"g": 1, "nic.payload": 9}}, dcqcn.parameters)
 
 
@@ -75,18 +75,18 @@ def test_what_is_given_is_taken_as_it_is(tmp_path):
     dcqcn = algorithms.load("dcqcn", tmp_path)
     setting = algorithms.resolve_parameters(dcqcn, "ns3", {"rate_timer": 777, "g": 64}, 10**9)
     assert (setting.values["rate_timer"], setting.values["g"], setting.values["alpha_timer"]) == (777, 64, 100_000)
-    with pytest.raises(SpecError, match=r"g is a whole number of 1\.\.1023 \(Q10\), not 1024"):
+    with pytest.raises(SpecError, match=r"\bg\b.*1\.\.1023 \(Q10\).*1024"):
         algorithms.resolve_parameters(dcqcn, "", {"g": 1024}, 10**9)
-    with pytest.raises(SpecError, match="dcqcn has no parameter 'gg'; did you mean g"):
+    with pytest.raises(SpecError, match=r"dcqcn.*'gg'.*did you mean g"):
         algorithms.resolve_parameters(dcqcn, "", {"gg": 1}, 10**9)
-    with pytest.raises(SpecError, match="dcqcn has no preset 'peper'; did you mean paper"):
+    with pytest.raises(SpecError, match=r"dcqcn.*'peper'.*did you mean paper"):
         algorithms.resolve_parameters(dcqcn, "peper", {}, 10**9)
 
 
 def test_names_of_the_nic_are_not_those_of_tcp():
     assert "dcqcn" in algorithms.names() and "dctcp" not in algorithms.names()
     assert [name for name in controllers.names() if name not in algorithms.names()][:6] == list(controllers.names()[:6])
-    with pytest.raises(UsageError, match="'dctcp' is not a NIC algorithm; give one of: dcqcn, swift"):
+    with pytest.raises(UsageError, match=r"'dctcp'.*one of: dcqcn, swift"):
         algorithms.header_of("dctcp")
 
 

@@ -193,7 +193,7 @@ def test_a_header_is_compiled_once_a_process_and_again_when_it_has_changed(regis
 def test_what_is_wrong_with_a_header_shows_before_anything_boots(registries, tmp_path):
     for name in ("aimd.h", "aimd.py", "aimd.toml"):
         shutil.copy(ROOT / "examples" / name, tmp_path)
-    with pytest.raises(SpecError, match=r"nic\.parameters\.threshold = 3: threshold is a whole number of 256\.\."):
+    with pytest.raises(SpecError, match=r"nic\.parameters\.threshold = 3: .*256\.\."):
         spec.load(tmp_path / "aimd.toml", ["nic.parameters.threshold=3"])
     header = tmp_path / "aimd.h"
     header.write_text(header.read_text().replace("state[0] = 0;", "state[0] = 0"))

@@ -234,10 +234,10 @@ def test_timely_s_times_scale_with_the_flow_s_base_round_trip(name):
 
 def test_a_runner_says_what_is_wrong_with_its_input():
     argv = golden.runner_argv(loaded("fixed"), {"rate": 63})
-    with pytest.raises(TestbedError, match=r"ccrun-fixed: rate: 63 is not within 64\.\.1048576"):
+    with pytest.raises(TestbedError, match=r"ccrun-fixed: rate: 63.*64\.\.1048576"):
         golden.decisions(argv, [])
     argv = golden.runner_argv(loaded("timely"), {"reference_rtt": 1})
-    with pytest.raises(TestbedError, match="12 numbers with commas are needed"):
+    with pytest.raises(TestbedError, match="12 numbers"):
         golden.decisions(argv, [])
 
 

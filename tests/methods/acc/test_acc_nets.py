@@ -69,7 +69,7 @@ def test_a_template_is_read_from_a_file(tmp_path: Path) -> None:
     path.write_text('interval = "1ms"\nhistory = 2\nactions = [["20kB", "20kB", "100%"], ["20kB", "80kB", "20%"]]\n')
     assert template_of(path) == Template("mine.toml", 10**6, 2, PAIR)
     assert template_of("acc-deployed") is DEPLOYED
-    with pytest.raises(AgentError, match=r"controller.template: template 'acc-deploid' is unknown; did you mean acc-deployed"):
+    with pytest.raises(AgentError, match=r"controller\.template: .*'acc-deploid'.*did you mean acc-deployed"):
         template_of("acc-deploid")
 
 
@@ -288,12 +288,12 @@ def test_a_policy_file_gives_back_what_was_written(tmp_path: Path) -> None:
     again = AccPolicy.read(path)
     assert again.sha256() == acc_policy.sha256() and again.template == SMALL and again.net.sizes == (4, 3, 2)
     assert all((array == other).all() for array, other in zip(acc_policy.net.parameters, again.net.parameters, strict=True))
-    with pytest.raises(AgentError, match=r"is a policy for a switch .*--set controller.policy=acc --set controller.start="):
+    with pytest.raises(AgentError, match=r"--set controller\.policy=acc --set controller\.start="):
         AgentPolicy.read(path)
 
 
 def test_a_net_of_another_template_is_refused() -> None:
-    with pytest.raises(AgentError, match="template small needs 4 inputs and 2 actions, and the net has 20 and 20"):
+    with pytest.raises(AgentError, match=r"template small .*4 inputs.*2 actions.*20.*20"):
         AccPolicy(policy(DEPLOYED).net, SMALL)
 
 
@@ -336,7 +336,7 @@ def test_the_integer_form_of_whole_weights_is_exact() -> None:
 
 def test_a_net_without_an_integer_form_is_refused() -> None:
     net = QNetwork.random((20, 40, 40, 20), np.random.default_rng(1))
-    with pytest.raises(AgentError, match=r"a layer can reach 1.*train with smaller weights"):
+    with pytest.raises(AgentError, match=r"reach 1.*smaller weights"):
         IntegerQNetwork.of(QNetwork(tuple(1e4 * weight for weight in net.weights), net.biases))
-    with pytest.raises(AgentError, match=r"a net of \(3, 2\) has no integer form; give layers of a multiple of 4"):
+    with pytest.raises(AgentError, match=r"\(3, 2\).*multiple of 4"):
         IntegerQNetwork.of(QNetwork.random((3, 2), np.random.default_rng(1)))

@@ -141,10 +141,10 @@ def test_a_training_goes_on_as_it_began(tmp_path: Path) -> None:
     assert checkpoint.FORMAT.length(tmp_path) == 0
     again = checkpoint.read(tmp_path, {"settings": {"seed": 1}}, SMALL)
     assert all((array == other).all() for array, other in zip(trainer.arrays().values(), again.arrays().values(), strict=True))
-    with pytest.raises(UsageError, match=r"settings.seed was 1 and is 2 now; a training goes on as it began"):
+    with pytest.raises(UsageError, match=r"settings\.seed.* 1 .* 2 "):
         checkpoint.read(tmp_path, {"settings": {"seed": 2}}, SMALL)
     (tmp_path / "checkpoint.npz").write_text("nothing")
-    with pytest.raises(UsageError, match="--resume needs a folder that `dcgym method acc train` wrote"):
+    with pytest.raises(UsageError, match=r"--resume.*`dcgym method acc train`"):
         checkpoint.read(tmp_path, {"settings": {"seed": 1}}, SMALL)
 
 

@@ -130,7 +130,7 @@ def test_sequences_are_of_one_flow_and_histories_end_at_its_first_decision() -> 
     assert replay.histories(np.array([1]), 4).reshape(4, 8)[:, 0].tolist() == [16, 15, 0, 0], "what is gone is not seen"
     again = StreamReplay.of_arrays(replay.arrays("a_"), "a_", 50)
     assert (again.rows(np.arange(50)).observed == replay.rows(np.arange(50)).observed).all()
-    with pytest.raises(AgentError, match="no flow decides 40 times in an episode; give more --steps"):
+    with pytest.raises(AgentError, match=r"40 times.*more --steps"):
         replay.draw(random, 1, 40)
     with pytest.raises(AgentError, match="its replay's memory has the shape"):
         StreamReplay.of_arrays(replay.arrays("a_") | {"a_memory": np.zeros((50, 31), np.float32)}, "a_", 50)

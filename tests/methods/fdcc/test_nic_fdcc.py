@@ -167,7 +167,7 @@ def test_networks_that_no_nic_could_run_are_refused(changed, message):
 
 @pytest.mark.parametrize("history", [0, 9, "8"])
 def test_a_history_beyond_the_thesis_s_is_refused(history):
-    with pytest.raises(AgentError, match="looks back on 1 to 8 observations"):
+    with pytest.raises(AgentError, match="1 to 8 observations"):
         replace(scripted_network(), history=history)
 
 

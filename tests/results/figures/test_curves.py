@@ -102,7 +102,7 @@ def test_one_result_has_no_interval(sweep: Path) -> None:
 
 def test_results_of_different_experiments_are_no_samples_of_one(sweep: Path) -> None:
     """Values of a third axis must not count as the spread over seeds."""
-    with pytest.raises(UsageError, match=r"topology.buffer varies, too \(1MB, 50kB\)"):
+    with pytest.raises(UsageError, match=r"topology\.buffer.*\(1MB, 50kB\)"):
         curves.curves(curves.find_results(sweep), "controller.name", "mean_srtt_us", "topology.preset")
 
 
@@ -412,9 +412,7 @@ def test_a_fourth_key_asks_for_a_value_which_exists(sweep: Path, capsys: pytest.
 
 def test_panels_that_are_too_many_are_refused(sweep: Path) -> None:
     spread(sweep, "hosts", *range(2, 15))
-    with pytest.raises(
-        UsageError, match=r"topology.hosts \(2, 3, .*\) varies, too, and a figure has at most 12 panels: .*hosts=2"
-    ):
+    with pytest.raises(UsageError, match=r"topology\.hosts \(2, 3, .*\).*12 panels: .*hosts=2"):
         curves.sheets_of(sweep, "topology.buffer", ["mean_srtt_us"])
 
 

@@ -41,7 +41,7 @@ def test_a_plug_in_says_otherwise_before_or_after_it_registers() -> None:
     assert styles.find("mine") == Style("#661100", styles._default("mine")[1], "my own")
     styles.register("cubic", marker="x")
     assert styles.find("cubic") == Style("#009E73", "x", "CUBIC")
-    with pytest.raises(SpecError, match="style of 'cubic': is registered already; leave one of them out"):
+    with pytest.raises(SpecError, match=r"style of 'cubic'.*leave"):
         styles.register("cubic")
 
 

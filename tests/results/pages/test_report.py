@@ -243,7 +243,7 @@ def test_numbers_on_the_page_are_those_of_the_summaries(folder: Path) -> None:
 
 def test_the_baseline_can_be_chosen(folder: Path) -> None:
     assert "DCTCP \u2212 CUBIC (3 pairs)" in Page(written(folder, "sweep", baseline="cubic")).text
-    with pytest.raises(UsageError, match="controller 'qubic' is unknown; did you mean cubic"):
+    with pytest.raises(UsageError, match=r"'qubic'.*did you mean cubic"):
         written(folder, baseline="qubic")
 
 

@@ -155,16 +155,16 @@ def test_as_many_heads_as_actuators(name):
 def test_a_value_that_is_no_number_is_named(index, name):
     numbers = [0.0] * 3
     numbers[index] = math.nan
-    with pytest.raises(AgentError, match=f"action: that of {name} is not a number"):
+    with pytest.raises(AgentError, match=f"action: .*{name}.*number"):
         Action(marking(), "log").to_values(numbers)
 
 
 def test_a_head_that_fails_for_ports_says_so(registries):
     register("mine", 1, "x", lambda a, floor: 0.5, lambda share, floor: np.array([math.nan]))
     action = Action(marking(), "mine")
-    with pytest.raises(AgentError, match=r"gives 0.5 instead of numbers of shape \(1,\), one for each port; mend the function"):
+    with pytest.raises(AgentError, match=r"0\.5 .*shape \(1,\).*port.*mend"):
         action.to_values([0] * 3)
-    with pytest.raises(AgentError, match="from_share of 'mine' gives nan for s1-eth3; mend the function"):
+    with pytest.raises(AgentError, match=r"from_share of 'mine'.*nan.*s1-eth3.*mend"):
         action.from_values([2000] * 3)
 
 
@@ -193,11 +193,11 @@ def test_a_wrong_action_is_one_line(numbers, line):
 
 def test_a_wrong_head_is_one_line():
     dumbbell, _ = scene()
-    with pytest.raises(AgentError, match="action 'linaer' is unknown; did you mean linear"):
+    with pytest.raises(AgentError, match=r"'linaer'.*did you mean linear"):
         Action(dumbbell, "linaer")
     with pytest.raises(AgentError, match="action 'log' is registered already"):
         register("log", 1, "", lambda a, floor: a, lambda share, floor: share)
-    with pytest.raises(AgentError, match="the bound inf is not positive and finite"):
+    with pytest.raises(AgentError, match="bound inf"):
         register("wide", math.inf, "", lambda a, floor: a, lambda share, floor: share)
 
 

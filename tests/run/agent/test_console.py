@@ -91,7 +91,7 @@ def test_without_rates_a_frame_has_line_rates():
 def test_values_in_the_wrong_order_are_not_sent():
     console, matrix = console_of('agent.actuators="s1-eth3:marking"')
     console.frame(0)
-    with pytest.raises(AgentError, match="s1-eth3: kmax 2999 is below kmin 3000; give at least that"):
+    with pytest.raises(AgentError, match=r"s1-eth3: kmax 2999.*kmin 3000"):
         console.send(np.array([3000, 2999, 20_000]))
     assert matrix.commands.seq == 0 and matrix.commands.wanted.tolist() == [3028, 3028, 1_000_000]
 

@@ -209,9 +209,7 @@ def test_a_wrong_wish_of_classes_is_one_line(observe, line):
 def test_a_network_without_classes_has_none_to_observe():
     dumbbell, _ = scene()
     for observe in ("class:backlog", "s1-*:rdma:backlog"):
-        with pytest.raises(
-            AgentError, match=r"the ports of this network have no classes; give topology\.classes, or leave it out"
-        ):
+        with pytest.raises(AgentError, match=r"no classes.*topology\.classes"):
             Observer(dumbbell, observe)
 
 
@@ -337,9 +335,7 @@ def test_a_feature_that_is_broken_is_named(registries):
     register("short", "port", 0, 1, "too few", lambda frame, scene: np.zeros(3))
     register("void", "host", 0, 1, "nothing", lambda frame, scene: np.array([0, np.nan, 0, 0]))
     dumbbell, info = scene()
-    with pytest.raises(
-        AgentError, match=r"'short' gives an array of shape \(3,\) instead of numbers of shape \(10,\), one value a port"
-    ):
+    with pytest.raises(AgentError, match=r"'short'.*\(3,\).*\(10,\).*port"):
         Observer(dumbbell, "short").observe(frame(info))
     with pytest.raises(AgentError, match="h2/void is not a number"):
         Observer(dumbbell, "void").observe(frame(info))

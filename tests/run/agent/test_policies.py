@@ -295,12 +295,12 @@ def test_a_class_of_a_file(tmp_path):
 
 def test_unknown_policies_and_names_that_cannot_be(registries):
     dumbbell, _ = scene()
-    with pytest.raises(AgentError, match="policy 'maxx' is unknown; did you mean max"):
+    with pytest.raises(AgentError, match=r"'maxx'.*did you mean max"):
         policy_of("maxx", setting(dumbbell))
-    with pytest.raises(AgentError, match=r"policy 'cubik' is unknown; if you mean a TCP.*controller\.name=cubic$"):
+    with pytest.raises(AgentError, match=r"'cubik'.*controller\.name=cubic$"):
         policy_of("cubik", setting(dumbbell))
     for name in ("max", "a:b", "a.npz"):
-        with pytest.raises(AgentError, match="registered already, or reads like a file or a class"):
+        with pytest.raises(AgentError, match="registered already"):
             register(name, policies.MaxPolicy)
     register("mine", policies.MaxPolicy)
     assert policies.names()[-5:] == ("max", "random", "fair-share", "fair-share-ahead", "mine")

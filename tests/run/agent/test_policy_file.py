@@ -123,5 +123,5 @@ def test_a_file_that_was_changed_by_hand_is_refused(agent: Path) -> None:
     with np.load(agent) as stored:
         arrays = dict(stored)
     np.savez(agent, **arrays | {"b0": arrays["b0"] * 1.0001})
-    with pytest.raises(AgentError, match="its checksum is not that of what it holds"):
+    with pytest.raises(AgentError, match="checksum"):
         AgentPolicy.read(agent)

@@ -67,7 +67,7 @@ def in_namespace(body):
 
 def test_the_clock_is_the_grounds():
     assert host_spec().clock == "real" and spec.load(EXAMPLE).clock == "virtual"
-    with pytest.raises(UsageError, match='clock = "virtual": is not that of ground "host"'):
+    with pytest.raises(UsageError, match=r'clock = "virtual".*ground "host"'):
         host_spec("clock=virtual")
 
 
@@ -155,7 +155,7 @@ def test_a_rate_is_set_without_rounding_and_read_back():
         sock.batch(shapers.set_limited_queue(ifindex, queue, 40_000_000_000, 50_000, "a"))
         shapers.check_rates(sock, {ifindex: ("a", 40_000_000_000)})
         tc.check_queues(sock, {ifindex: ("a", queue)}, parent=shapers.TBF_CLASS)
-        with pytest.raises(FabricError, match="a: asked for 10000000 bit/s, read back 40000000000"):
+        with pytest.raises(FabricError, match=r"a: .*10000000 bit/s.*40000000000"):
             shapers.check_rates(sock, {ifindex: ("a", 10_000_000)})
         return tc.queue_settings(sock, parent=shapers.TBF_CLASS)[ifindex].buffer_bytes
 

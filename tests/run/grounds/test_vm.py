@@ -83,7 +83,7 @@ def test_its_files_are_where_a_janitor_watches(tmp_path, monkeypatch):
 @pytest.mark.skipif(shutil.which(vm.QEMU) is None, reason="no qemu")
 def test_a_folder_that_the_vm_has_for_itself_is_refused(monkeypatch):
     monkeypatch.chdir("/sys")
-    with pytest.raises(UsageError, match="/sys: the VM has this folder for itself"):
+    with pytest.raises(UsageError, match=r"/sys: .*folder"):
         vm.check()
 
 

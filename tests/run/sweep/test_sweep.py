@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import synthetic
+from facts import states
 
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.progress import Quiet
@@ -99,31 +100,31 @@ def test_names_that_would_be_the_same_get_a_number(folder: Path) -> None:
     ("text", "words"),
     [
         ("[grid]\nseed = [1]", "base: is missing"),
-        ('base = "none.toml"', "none.toml: cannot read the spec"),
-        ('base = "spec.toml"\nsweep_version = 2', "sweep_version = 2: this version reads 1"),
-        ('base = "spec.toml"\n[gird]\nseed = 1', "gird: unknown key; did you mean grid?"),
-        ('base = "spec.toml"\n[grid]\nseed = []', "[grid] seed: has no value"),
-        ('base = "spec.toml"\n[grid]\nseed = [1, 1]', "[grid] seed: 1 is there twice"),
-        ('base = "spec.toml"\n[grid]\nseed = "5..1"', "[grid] seed: has no value"),
-        ('base = "spec.toml"\n[grid]\nseed = "1..99999"', "a sweep has at most 10000"),
-        ('base = "spec.toml"\n[grid]\nseeds = [1]', "seeds: unknown key; did you mean seed?"),
-        ('base = "spec.toml"\n[grid]\n"topology.rate" = ["10Mbit/s", "fast"]', '"fast": is not a number with a unit'),
+        ('base = "none.toml"', "none.toml: "),
+        ('base = "spec.toml"\nsweep_version = 2', "sweep_version = 2: ... 1"),
+        ('base = "spec.toml"\n[gird]\nseed = 1', "gird: ... grid?"),
+        ('base = "spec.toml"\n[grid]\nseed = []', "[grid] seed: "),
+        ('base = "spec.toml"\n[grid]\nseed = [1, 1]', "[grid] seed: 1 ... twice"),
+        ('base = "spec.toml"\n[grid]\nseed = "5..1"', "[grid] seed: "),
+        ('base = "spec.toml"\n[grid]\nseed = "1..99999"', "at most 10000"),
+        ('base = "spec.toml"\n[grid]\nseeds = [1]', "seeds: ... seed?"),
+        ('base = "spec.toml"\n[grid]\n"topology.rate" = ["10Mbit/s", "fast"]', '"fast": ... unit'),
         ('base = "spec.toml"\n[grid]\n"topology.rate" = ["10Mbit/s", "fast"]', "(in the run rate-fast)"),
         ('base = "spec.toml"\n[nic]\npreset = "peper"', "nic: unknown key"),
-        (NIC_GRID + '"nic.preset" = ["paper", "peper"]', "grid.toml: nic.preset = \"peper\": dcqcn has no preset 'peper'"),
+        (NIC_GRID + '"nic.preset" = ["paper", "peper"]', 'grid.toml: nic.preset = "peper": '),
         (NIC_GRID + '"nic.preset" = ["paper", "peper"]', "(in the run dcqcn-preset-peper)"),
-        (NIC_GRID + '"nic.parameters.g" = [4, 0]', "grid.toml: nic.parameters.g = 0: g is a whole number of 1..1023"),
-        ('base = "spec.toml"\n[grid]\nseed = [1]\n[[cells]]\nseed = 1', "the run s1 is there twice"),
-        ('base = "spec.toml"\ncells = 3', "cells: is not a list of tables"),
-        ('base = "spec.toml"\ngrid = 3', "grid: is not a table"),
-        ('base = "spec.toml"\nname = 3', "name: is not a string"),
+        (NIC_GRID + '"nic.parameters.g" = [4, 0]', "grid.toml: nic.parameters.g = 0: ... 1..1023"),
+        ('base = "spec.toml"\n[grid]\nseed = [1]\n[[cells]]\nseed = 1', "s1 ... twice"),
+        ('base = "spec.toml"\ncells = 3', "cells: ... list of tables"),
+        ('base = "spec.toml"\ngrid = 3', "grid: ... table"),
+        ('base = "spec.toml"\nname = 3', "name: ... string"),
         ("base = ", "not valid TOML"),
     ],
 )
 def test_a_wrong_grid_is_one_line(folder: Path, text: str, words: str) -> None:
     with pytest.raises(SpecError) as excinfo:
         names(folder, text)
-    assert words in str(excinfo.value) and "\n" not in str(excinfo.value)
+    assert states(str(excinfo.value), words) and "\n" not in str(excinfo.value)
 
 
 # Sweeps with a stand-in for the runs themselves.
@@ -257,7 +258,7 @@ def test_results_of_another_spec_or_environment_are_refused(pretend: Any, folder
     with pytest.raises(UsageError, match=r"another spec than .*\(and 2 more\); --force"):
         pretend(overrides=["time.duration=700ms"])
     edit_manifest(folder / "out" / "s2", fingerprint="beef")
-    with pytest.raises(UsageError, match=r"s2 has the fingerprint beef, a run would have f00d now; --force"):
+    with pytest.raises(UsageError, match=r"s2 .*beef.*f00d.*--force"):
         pretend()
     assert pretend(force=True) == (0, ["s2"]), "only what does not fit"
     edit_manifest(folder / "out" / "s3", disturb="sleep 1")
@@ -321,7 +322,7 @@ def test_a_known_result_of_another_fingerprint_spec_or_program_is_found(
     monkeypatch.setattr(grid.fingerprint, "programs", lambda: "other")
     assert counted()[2:] == (3, 3), "other programs may read a spec otherwise"
     monkeypatch.setattr(command, "_fingerprints", lambda specs, progress: {"lab": "beef"})
-    with pytest.raises(UsageError, match=f"has the fingerprint {FINGERPRINT}, a run would have beef now"):
+    with pytest.raises(UsageError, match=f"{FINGERPRINT}.*beef"):
         counted()
     assert counted(force=True)[1] == ["s1", "s2", "s3"]
 
@@ -592,7 +593,7 @@ def test_runs_that_fail_alike_are_told_once(tmp_path):
 
 
 def test_a_demo_below_a_labs_own_folders_is_refused_before_anything_is_made():
-    with pytest.raises(UsageError, match=r"/run/dcgym-demo: a run's folder may not be below .*give another --out"):
+    with pytest.raises(UsageError, match=r"/run/dcgym-demo: .*another --out"):
         demo.main(SimpleNamespace(out=Path("/run/dcgym-demo"), jobs=1), Quiet())
     assert not Path("/run/dcgym-demo").exists()
 

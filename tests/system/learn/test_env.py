@@ -187,7 +187,7 @@ def test_what_is_wrong_is_said_in_one_line(env, tmp_path):
     with pytest.raises(SpecError, match="does not divide"):
         DataCenterEnv(SPEC, ["agent.interval=3ms"])
     env.reset(seed=1)
-    with pytest.raises(AgentError, match="3 numbers where 4 values are set"):
+    with pytest.raises(AgentError, match=r"3 numbers.*4 values"):
         env.step(np.ones(3))
     with pytest.raises(AgentError, match="not a number"):
         env.step(np.full(4, np.nan))

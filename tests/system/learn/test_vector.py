@@ -142,7 +142,7 @@ def test_labs_that_do_not_fit_together_are_one_line(specs: list[Spec], message: 
 
 
 def test_overrides_for_each_lab_are_as_many_as_labs() -> None:
-    with pytest.raises(AgentError, match="overrides: 3 for 2 labs; give one for all, or one for each"):
+    with pytest.raises(AgentError, match=r"overrides: 3 .*2 labs.*one for each"):
         LabVectorEnv(2, SPEC, [["seed=1"], ["seed=2"], ["seed=3"]])
 
 

@@ -109,7 +109,7 @@ def test_a_policy_that_states_too_much(tmp_path: Path) -> None:
 
 def test_a_policy_with_another_compression_than_numpys_is_none(tmp_path: Path) -> None:
     """Python reads such a member without a limit."""
-    with pytest.raises(AgentError, match=r"is not an \.npz file of plain arrays; guide"):
+    with pytest.raises(AgentError, match=r"\.npz file.*guide"):
         load_arrays(npz_bomb(tmp_path / "policy.npz", zipfile.ZIP_LZMA, 5_000_000), "guide")
 
 

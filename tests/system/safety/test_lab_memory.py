@@ -51,7 +51,7 @@ def test_nothing_behind_the_memory_is_read():
     ids=str,
 )
 def test_a_header_that_was_not_planned_is_refused(changes):
-    with pytest.raises(ProtocolError, match=r"state matrix: .* the lab is damaged, start another"):
+    with pytest.raises(ProtocolError, match=r"state matrix: .*start another"):
         stepped(MADE, guarded(region(MADE, FLOWS, **changes)), FLOWS)
 
 
@@ -60,7 +60,7 @@ def test_actuators_that_were_not_planned_are_refused(field, value):
     """Values would be written to other places, those of another lab, too."""
     memory = region(MADE, FLOWS)
     commands_of(memory)[field][-1] = value
-    with pytest.raises(ProtocolError, match=r"state matrix: .* the lab is damaged, start another"):
+    with pytest.raises(ProtocolError, match=r"state matrix: .*start another"):
         stepped(MADE, guarded(memory), FLOWS)
 
 

@@ -186,7 +186,7 @@ def test_a_file_that_known_code_could_import_is_refused(tmp_path: Path, mark: Pa
     folder = a_result(tmp_path / "theirs", mark)
     remember_code(folder)
     (folder / "code" / "helper.py").write_text("")
-    with pytest.raises(SpecError, match=r"code/helper\.py is not one of the files of code that it lists; remove it"):
+    with pytest.raises(SpecError, match=r"code/helper\.py.*remove it"):
         specs.load(folder / "manifest.json", trust=True)
     assert not mark.exists()
 
@@ -223,7 +223,7 @@ def test_modules_count_by_name_and_those_of_this_package_always(tmp_path: Path) 
     def check(policy: str) -> list[str]:
         return require_safe(tmp_path / "a" / "manifest.json", base | {"spec": base["spec"] | {"controller": {"policy": policy}}})
 
-    with pytest.raises(UsageError, match="imports the module somebodys, as you"):
+    with pytest.raises(UsageError, match="module somebodys"):
         check("somebodys:Agent")
     trusted.remember([Item.of(Kind.MODULE, b"somebodys", "somebodys")])
     assert check("somebodys:Agent") == ["a imports the module somebodys"]
