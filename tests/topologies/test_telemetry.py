@@ -80,16 +80,16 @@ def test_more_rates_than_records_can_name_are_refused():
 
 
 def test_stock_queues_write_no_telemetry():
-    with pytest.raises(TopologyError, match=r"^controller 'hpcc' .*s1-eth1 \(bfifo\).*; give"):
+    with pytest.raises(TopologyError, match=r"^controller 'hpcc' .*telemetry.*s1-eth1 \(bfifo\).*; give"):
         telemetry.check(network(qdisc="stock"), "hpcc")
-    with pytest.raises(TopologyError, match=r"^controller 'fdcc' .*s1-eth1 \(bfifo\).*; give"):
+    with pytest.raises(TopologyError, match=r"^controller 'fdcc' .*telemetry.*s1-eth1 \(bfifo\).*; give"):
         telemetry.check(network(qdisc="stock"), "fdcc")
 
 
 def test_a_path_of_more_than_five_switch_ports_is_refused():
     graph = network()
     telemetry.check_paths(graph, [("h1-eth0", "s1-eth2"), ("h1-eth0", *["s1-eth2"] * 5)], "hpcc")
-    with pytest.raises(TopologyError, match=r"'hpcc' .*at most 5 .*path .* 6; give"):
+    with pytest.raises(TopologyError, match=r"'hpcc' .*telemetry.*at most 5 .*path .* 6; give"):
         telemetry.check_paths(graph, [("h1-eth0", *["s1-eth2"] * 6)], "hpcc")
 
 

@@ -347,7 +347,7 @@ def test_evaluation_wants_the_same_actions() -> None:
         name: replace(task, settings={"action": "log", "floor": floor})
         for name, floor in (("train", "1kbit/s"), ("b", "2kbit/s"))
     }
-    with pytest.raises(TestbedError, match=r"--evaluate b: .*floor.*'1kbit/s'.*'2kbit/s'"):
+    with pytest.raises(TestbedError, match=r"--evaluate b: .*floor.*'1kbit/s'.*'2kbit/s'; give"):
         train._require_same_spaces(tasks)
 
 

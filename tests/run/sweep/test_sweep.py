@@ -111,7 +111,7 @@ def test_names_that_would_be_the_same_get_a_number(folder: Path) -> None:
         ('base = "spec.toml"\n[grid]\n"topology.rate" = ["10Mbit/s", "fast"]', '"fast": ... unit'),
         ('base = "spec.toml"\n[grid]\n"topology.rate" = ["10Mbit/s", "fast"]', "(in the run rate-fast)"),
         ('base = "spec.toml"\n[nic]\npreset = "peper"', "nic: unknown key"),
-        (NIC_GRID + '"nic.preset" = ["paper", "peper"]', 'grid.toml: nic.preset = "peper": '),
+        (NIC_GRID + '"nic.preset" = ["paper", "peper"]', "grid.toml: nic.preset = \"peper\": dcqcn ... preset 'peper'"),
         (NIC_GRID + '"nic.preset" = ["paper", "peper"]', "(in the run dcqcn-preset-peper)"),
         (NIC_GRID + '"nic.parameters.g" = [4, 0]', "grid.toml: nic.parameters.g = 0: ... 1..1023"),
         ('base = "spec.toml"\n[grid]\nseed = [1]\n[[cells]]\nseed = 1', "s1 ... twice"),
