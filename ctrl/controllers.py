@@ -41,8 +41,8 @@ class Controller:
     """True for an algorithm of the NIC (docs/nic-algorithms.md). Its flows are RDMA, and `kernel_name` is no TCP."""
     telemetry: bool = False
     """True if it reads the telemetry that switch ports write into packets: its header defines CC_TELEMETRY."""
-    header: Path | None = None
-    """The header of a NIC algorithm that does not come with dc-gym. A plug-in gives the whole path."""
+    header: str | Path | None = None
+    """The header of a NIC algorithm that does not come with dc-gym, relative to the plug-in's file."""
     tcp: tuple[Path, ...] = ()
     """The C sources of a TCP that the lab kernel does not have, and headers of one's own that they include: one path or several,
     relative to the plug-in's file."""
@@ -71,12 +71,11 @@ class Controller:
         object.__setattr__(self, "tcp", tuple(usercode.beside(path) for path in paths))
         if self.tcp and self.nic:
             raise SpecError(f"controller {self.name!r}: tcp is the source of a TCP, and nic is True; leave one of them out")
-        header: object = self.header
-        if isinstance(header, str):
-            object.__setattr__(self, "header", Path(header))
         if self.header is not None and not self.nic:
             fault = f"controller {self.name!r}: header {str(self.header)!r} is that of an algorithm of the NICs"
             raise SpecError(f"{fault}, and nic is False; add nic=True")
+        if self.header is not None:
+            object.__setattr__(self, "header", usercode.beside(self.header))
         if self.telemetry and not self.nic:
             raise SpecError(f"controller {self.name!r}: telemetry is read by algorithms of the NICs alone; add nic=True")
 
@@ -163,5 +162,5 @@ def _toml(path: Path) -> dict[str, Any]:
         return tomllib.load(file)
 
 
-for _each in _shipped():
-    register(_each)
+for _controller in _shipped():
+    register(_controller)

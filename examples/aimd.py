@@ -4,9 +4,6 @@
 Its keys are the header's CC_PARAMETERS: `[nic.parameters]` in a spec. Colour and marker are for figures, and may be left out.
 """
 
-from pathlib import Path
-
 from dc_gym.ctrl.controllers import Controller, register
 
-HEADER = Path(__file__).resolve().with_name("aimd.h")
-register(Controller("aimd", "aimd", "AIMD on round trips", ecn=True, nic=True, header=HEADER, color="#661100", marker="d"))
+register(Controller("aimd", "aimd", "AIMD on round trips", ecn=True, nic=True, header="aimd.h", color="#661100", marker="d"))

@@ -497,8 +497,8 @@ class Lab:
 
     def _story(self, event: str) -> str:
         state = self.state()
-        own = f", with {self.config.object.stem}.c in its kernel" if self.config.object is not None else ""
-        where = f"{event} (at {state.virtual_ns / 1e9:.6f} s of virtual time{own})"
+        plug_in = f", with {self.config.object.stem}.c in its kernel" if self.config.object is not None else ""
+        where = f"{event} (at {state.virtual_ns / 1e9:.6f} s of virtual time{plug_in})"
         self._errors.seek(0)
         early = self._errors.read().decode(errors="replace").splitlines()[-LAST_LINES:]
         lines = [line for line in (*early, *self._lines) if not _TRACE.search(line)][-LAST_LINES:]

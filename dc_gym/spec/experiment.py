@@ -345,7 +345,7 @@ class Spec:
         header = known.header if known else None
         tcp = [path for path in self.controller.tcp_sources if path not in self.plugins]
         files = [path for section, name, path in self.paths() if self._field(section, name).metadata["kind"] is CODE_PATH]
-        others = [path for path in (header, self.controller.policy_code) if path is not None]
+        others = [Path(path) for path in (header, self.controller.policy_code) if path is not None]
         return (*self.plugins, *files, *others, *tcp)
 
     def flows_with_notes(

@@ -66,7 +66,7 @@ def header_of(name: str) -> Path:
         raise UsageError(unknown("NIC algorithm", name, names()))
     if not known.nic:
         raise UsageError(f"{name!r} is not a NIC algorithm; give one of: {', '.join(names())}")
-    return known.header or (controllers.nic_folders()[name] / f"{name}.h").resolve()
+    return Path(known.header or (controllers.nic_folders()[name] / f"{name}.h").resolve())
 
 
 @cache
