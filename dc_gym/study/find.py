@@ -11,7 +11,7 @@ import functools
 import importlib
 import itertools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -19,8 +19,9 @@ from types import ModuleType
 from dc_gym.base import usercode
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
-from dc_gym.study import findings
+from dc_gym.study import findings, headlines
 from dc_gym.study.findings import Cause
+from dc_gym.study.headlines import Headline
 from dc_gym.study.model import Study
 
 STUDY = "STUDY"
@@ -72,6 +73,18 @@ class Library:
         path = self.names()[name]
         module = f"{self.package}.{path.parent.name}.{path.stem}"
         return replace(_study(importlib.import_module(module), STUDY, str(path)), name=name, module=module)
+
+    def headlines(self, groups: Iterable[str]) -> list[Headline]:
+        """Returns the headline statements of groups, from the headlines.toml in the folder of each.
+
+        Raises UsageError if one of them is mistaken, or two have one id.
+        """
+        folders = {name.partition("/")[0]: path.parent for name, path in self.names().items()}
+        rows: list[Headline] = []
+        for group in (group for group in groups if group in folders):
+            names = [name for name in self.names() if name.startswith(f"{group}/")]
+            rows += headlines.read(folders[group] / headlines.FILE, names, self.load, [row.id for row in rows])
+        return rows
 
     def causes(self, study: Study) -> dict[str, Cause]:
         """Returns the causes of a study's verdicts, from the findings.toml beside it."""
