@@ -178,9 +178,9 @@ def _compared(words: str, first: str, second: str, measure: Measure, factor: flo
 
 
 def _both(first: str, second: str, measure: Measure, evidence: Evidence) -> tuple[Values, Values, str]:
-    """Returns the values of two variants by seed, and both in words."""
+    """Returns the values of two variants by seed, and both in words; a side without a name is a bound."""
     a, b = evidence.values(first, measure.name), evidence.values(second, measure.name)
-    return a, b, ", ".join(f"{name} {text(_mean(values), measure)}" for name, values in ((first, a), (second, b)))
+    return a, b, ", ".join(f"{name} {text(_mean(values), measure)}" for name, values in ((first, a), (second, b)) if name)
 
 
 def _mean(values: Values) -> Estimate | None:

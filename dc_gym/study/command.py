@@ -28,6 +28,7 @@ from dc_gym.results import fingerprint
 from dc_gym.run.sweep import cpus
 from dc_gym.study import carry, collect, headlines, identity, page, score, table
 from dc_gym.study.claims import Verdict
+from dc_gym.study.evidence import Evidence
 from dc_gym.study.find import ALL, Library
 from dc_gym.study.headlines import JudgedHeadline
 from dc_gym.study.model import Study, StudyOptions
@@ -214,11 +215,11 @@ def _headlines(desk: Desk, groups: Iterable[str]) -> list[JudgedHeadline]:
     """Returns the verdicts on the headline statements of groups, from the evidence of the length that each part needs."""
     rows = desk.library.headlines(groups)
     parts = [part for row in rows for part in row.parts if not part.short]
-    reports = {}
+    known: dict[tuple[str, bool], tuple[Evidence, bool]] = {}
     for full in (False, True):
         studies = desk.library.chosen(sorted({part.study for part in parts if part.full is full}))
-        reports |= {(report.study.name, full): report for report in _reports(desk, studies, full)[0]}
-    return [headlines.judge(row, reports) for row in rows]
+        known |= {(report.study.name, full): (report.evidence, bool(report.old)) for report in _reports(desk, studies, full)[0]}
+    return [headlines.judge(row, known) for row in rows]
 
 
 def _score(desk: Desk) -> int:

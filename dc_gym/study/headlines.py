@@ -13,8 +13,8 @@ study = "table-3"
 cases = ["64", "512"]                          each stands for {} in the names of variants
 tests = [{ of = "tree, {} flows", equal = "MLP, {} flows", measure = "goodput" }]
 
-A part holds if all of its tests do, in all cases. A test compares two sides in one of RELATIONS. A side is a variant, a number, or
-a mean, geomean, min or max of variants: { mean = ["DCQCN", "Swift"] }; behind the relation a list stands for one test for each.
+A part holds if all of its tests do, in all cases. A test compares two sides in one of RELATIONS. A side is a variant, a number,
+or a mean, geomean, min or max of variants: { mean = ["DCQCN", "Swift"] }. Behind the relation a list stands for a test of each.
 
 - `factor = 0.9`: the second side counts 0.9 times.
 - `ratio`, `change` or `points` = NUMBER or [FROM, TO], and `within = F`: the printed size, judged after the order.
@@ -44,7 +44,6 @@ from dc_gym.study import claims
 from dc_gym.study.claims import Claim, Criterion, Judged, Values, Verdict
 from dc_gym.study.evidence import Evidence, Measure, VariantEvidence, of_seeds
 from dc_gym.study.model import Study
-from dc_gym.study.page import Report
 
 FILE = "headlines.toml"
 HEADLINE = ("id", "source", "says", "printed", "short", "takes", "part")
@@ -151,18 +150,21 @@ def summary(rows: Sequence[JudgedHeadline]) -> str:
     return f"{len(rows)} headline statements: {tested} tested, {holding} of them hold; {len(verdicts)} parts: {of_parts}"
 
 
-Reports = Mapping[tuple[str, bool], Report]
-"""Reports by the study's name, and whether they are of `--length full`."""
+Known = Mapping[tuple[str, bool], tuple[Evidence, bool]]
+"""Evidence by the study's name and whether it is of `--length full`, and whether it is old."""
 
 
-def judge(headline: Headline, reports: Reports) -> JudgedHeadline:
-    return JudgedHeadline(headline, tuple(_judge(part, reports.get((part.study, part.full))) for part in headline.parts))
+def judge(headline: Headline, known: Known) -> JudgedHeadline:
+    return JudgedHeadline(headline, tuple(_judge(part, known.get((part.study, part.full))) for part in headline.parts))
 
 
-def _judge(part: Part, report: Report | None) -> JudgedPart:
-    if part.short or report is None:
+def _judge(part: Part, known: tuple[Evidence, bool] | None) -> JudgedPart:
+    if part.short or known is None:
         return JudgedPart(part, Judged(part.claim, Verdict.NOT_TESTED, (), part.short or "no evidence yet"))
-    return JudgedPart(part, claims.judge(part.claim, _without(part.found_on, report.evidence)), bool(report.old))
+    evidence, old = known
+    if any(name not in evidence.variants for criterion in part.claim.criteria for name in criterion.about):
+        return JudgedPart(part, Judged(part.claim, Verdict.NOT_TESTED, (), "rows that decide it did not run"))
+    return JudgedPart(part, claims.judge(part.claim, _without(part.found_on, evidence)), old)
 
 
 def _without(seeds: Sequence[int], evidence: Evidence) -> Evidence:
@@ -255,8 +257,8 @@ def _of_case(where: str, test: Mapping[str, Any], study: Study) -> Iterable[Crit
         raise UsageError(f"{where}: a size ({', '.join(claims.SIZES)}) and within go together")
     rivals = test[relations[0]]
     for rival in rivals if isinstance(rivals, list) else [rivals]:
-        sides = [_side(where, side, study) for side in (test["of"], rival)]
-        yield _on_sides(*sides, measures[test["measure"]], partial(_compared, test, relations[0]))
+        first, second = _side(where, test["of"], study), _side(where, rival, study)
+        yield _on_sides(first, second, measures[test["measure"]], partial(_compared, test, relations[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +266,7 @@ class _Side:
     """A side of a comparison: a number, a variant, or what variants have together."""
 
     name: str
+    """Empty for a number."""
     about: tuple[str, ...]
     values: Callable[[Evidence, str], Values | None]
     """Returns values by seed, of a measure; None: the same number for all seeds."""
@@ -272,7 +275,7 @@ class _Side:
 
 def _side(where: str, side: Any, study: Study) -> _Side:
     if isinstance(side, (int, float)):
-        return _Side(f"{side:g}", (), lambda evidence, measure: None, float(side))
+        return _Side("", (), lambda evidence, measure: None, float(side))
     how, names = next(iter(side.items())) if isinstance(side, dict) else ("mean", [side])
     if how not in FOLDS:
         raise UsageError(f"{where}: {unknown('way to join variants', how, FOLDS)}")

@@ -27,6 +27,11 @@ def _starts_well_and_collapses(steps: Floats, goodput_bps: Floats) -> bool:
     return bool(goodput_bps[first].max() > 0.5 * LINE_BPS and np.mean(goodput_bps[last]) < 0.25 * LINE_BPS)
 
 
+def _halves(steps: Floats, goodput_bps: Floats) -> bool:
+    means = common.tenths(steps, goodput_bps)
+    return bool(means[-1] < 0.5 * np.nanmax(means[:-1]))
+
+
 COLLAPSE = "goodput in training above 500 Mbit/s in its first half, below 250 on average in its last tenth"
 CLAIMS = (
     Claim(
@@ -43,6 +48,11 @@ CLAIMS = (
         "DDPG starts well, then its throughput collapses",
         SOURCE,
         (learned("DDPG", COLLAPSE, GOODPUT, _starts_well_and_collapses),),
+    ),
+    Claim(
+        "DDPG's goodput ends below half of what it was",
+        "ours: the criterion of a headline",
+        (learned("DDPG", "the last tenth below half of the greatest tenth before", GOODPUT, _halves),),
     ),
     Claim(
         "Under stock tbf cuts of one step in 128 take away half of the goodput, and earn more than DCTCP",

@@ -24,6 +24,7 @@ from dc_gym.benchmarks.studies.rl_cc.common import FRESH, ITERATIONS, NO_CONTROL
 from dc_gym.results.figures import kit
 from dc_gym.results.results import Result
 from dc_gym.study import Claim, Evidence, Measure, Variant, VariantEvidence, alike, below
+from dc_gym.study.evidence import of_seeds
 from dc_gym.study.scaled import MS, RunLength
 from dc_gym.traffic.kinds.collectives import decide, sizes
 
@@ -32,6 +33,7 @@ SOURCE = "RL-CC, section VI, figure 9 (text only)"
 LEAST, MOST, ROUNDS = 32, 1 << 20, 2
 SIZES = sizes(LEAST, MOST)
 LATENCIES = {size: Measure(f"alltoall_{size}_s", f"{format_size(size)} (us)", 1e6, 5) for size in SIZES}
+OVERALL = Measure("alltoall_geomean_s", f"geometric mean above {LEAST} B (us)", 1e6, 5)
 TOLERANT, BETA = f"{FRESH}, beta of 6", 6
 SLOWED, UNTOUCHED, SLOWED_BY_SWIFT = 1 << 18, 1 << 16, 1 << 17
 """The sizes from which on RL-CC is behind Swift, up to which no algorithm slows a message, and the next one, which RL-CC does not
@@ -151,7 +153,14 @@ def joined(evidence: Evidence) -> Evidence:
             variants[name] = evidence.variants[name]
         elif any(runs.values()):
             variants[name] = VariantEvidence(name, name, ALL_COLORS[contestant], runs)
-    return replace(evidence, variants=variants)
+    return replace(evidence, variants={name: _with_overall(row) for name, row in variants.items()})
+
+
+def _with_overall(row: VariantEvidence) -> VariantEvidence:
+    """Returns the row with the geometric mean over its sizes, if it has all of them."""
+    each = [row.numbers.get(LATENCIES[size].name, {}) for size in SIZES[1:]]
+    overall = of_seeds(lambda *values: float(np.exp(np.mean(np.log(values)))), *each)
+    return replace(row, numbers={**row.numbers, OVERALL.name: overall}) if overall else row
 
 
 def _bars(evidence: Evidence, rows: common.Rows) -> None:
@@ -186,7 +195,7 @@ STUDY = common.study(
     TITLE,
     SOURCE,
     list(_variants()),
-    (*LATENCIES.values(), common.DROPS),
+    (*LATENCIES.values(), OVERALL, common.DROPS),
     _claims,
     common.drawing(TITLE, (9.6, 3.8), _bars, len(WHO)),
     networks=(common.SMALL_FABRIC,),
