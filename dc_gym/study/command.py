@@ -202,7 +202,8 @@ def _report(desk: Desk) -> int:
         if group_reports:
             entries = [(str(paths[report.study.name].relative_to(desk.out / group)), report) for report in group_reports]
             title = desk.library.title(group) if group in desk.library.groups() else group
-            say(f"page         {page.overview(desk.out / group, group, title, entries)}")
+            rows = _headlines(desk, [group])
+            say(f"page         {page.overview(desk.out / group, group, title, entries, rows)}")
     if desk.args.parquet:
         require_place(desk.args.parquet, is_marked("ARROW:schema"), force=desk.args.force)
         say(f"table        {table.write_parquet(desk.args.parquet, [report.table for report in reports])}")

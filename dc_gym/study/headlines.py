@@ -67,8 +67,8 @@ FOLDS: Mapping[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    name: str
     claim: Claim
+    """With its id, such as "R2 (a)"."""
     study: str
     """Name of the study whose evidence decides, such as rl-cc/table-3."""
     full: bool = False
@@ -108,6 +108,11 @@ class JudgedPart:
             return f"{self.judged.why_not}; it takes {self.part.takes}"
         return self.judged.decisive
 
+    @property
+    def also(self) -> list[str]:
+        """What else was measured."""
+        return [text for text in dict.fromkeys(self.judged.measured) if text != self.judged.decisive]
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedHeadline:
@@ -138,7 +143,7 @@ class JudgedHeadline:
         """The parts' names and verdicts, and what is told about them; equal words are told once."""
         names: dict[tuple[str, str], list[str]] = {}
         for one in self.parts:
-            names.setdefault((one.verdict, one.told), []).append(f"({one.part.name})")
+            names.setdefault((one.verdict, one.told), []).append(one.part.claim.id.partition(" ")[2])
         return [(f"{', '.join(parts)} {verdict}", words) for (verdict, words), parts in names.items()]
 
 
@@ -208,12 +213,15 @@ def _part(
         raise UsageError(f"{where}: {unknown('study', table['study'], known)}")
     study, full = load(known[table["study"]]), bool(table.get("full"))
     short, takes = (str(table.get(key, row.get(key, ""))) for key in ("short", "takes"))
-    criteria = tuple(_criteria(where, table, study))
+    try:
+        criteria = tuple(_criteria(where, table, study))
+    except (ArithmeticError, AttributeError, TypeError) as error:
+        raise UsageError(f"{where}: a test has a value of another kind than its key ({error})") from None
     if not criteria and not short:
         raise UsageError(f"{where}: nothing decides it; give tests, a claim, or short, with why today's runs do not")
     claim = Claim(table["says"], row["source"], criteria, id=f"{row['id']} ({table['name']})")
     command = f"`dcgym study run {study.name}{' --length full' if full else ''}`"
-    return Part(table["name"], claim, study.name, full, tuple(table.get("found_on", ())), short, takes or command)
+    return Part(claim, study.name, full, tuple(table.get("found_on", ())), short, takes or command)
 
 
 def _require(where: str, table: Mapping[str, Any], known: Iterable[str], needed: Iterable[str] = ()) -> None:
