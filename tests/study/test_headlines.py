@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Headline statements: each rule of their verdicts on small made-up evidence, mistakes in headlines.toml, and the papers' list."""
+"""Headline statements: each rule of their verdicts on made-up evidence, mistakes in headlines.toml, and the papers' list."""
 
 from __future__ import annotations
 
@@ -104,15 +104,15 @@ def test_means_are_over_the_seeds_that_both_sides_have(tmp_path: Path) -> None:
 
 
 def test_a_part_holds_in_all_cases_or_where_it_says_so_in_one(tmp_path: Path) -> None:
-    test = '{ measure = "queue", of = "a{}", below = "b{}" %s}'
     for more, expected in (("", Verdict.OPPOSITE), (", once = true", Verdict.SAME)):
-        (one,) = judged(tmp_path, part(test % more, more='cases = ["", ", 2"]')).parts
+        test = f'{{ measure = "queue", of = "a{{}}", below = "b{{}}"{more} }}'
+        (one,) = judged(tmp_path, part(test, more='cases = ["", ", 2"]')).parts
         assert one.judged.verdict is expected, more
 
 
 def test_a_row_holds_if_all_parts_do_and_is_otherwise_k_of_n(tmp_path: Path) -> None:
     holds, fails, other = (
-        '{ measure = "queue", of = "a", %s }' % how
+        f'{{ measure = "queue", of = "a", {how} }}'
         for how in ('below = "b"', 'above = "b"', 'below = "b", ratio = 9, within = 2')
     )
     untested = part("", "d", 'short = "16 hosts, not 64"\ntakes = "64 hosts"')
