@@ -12,7 +12,7 @@ from facts import states
 from dc_gym.base.errors import UsageError
 from dc_gym.benchmarks.studies import LIBRARY
 from dc_gym.cli import main
-from dc_gym.study import headlines, score
+from dc_gym.study import headlines, page, score
 from dc_gym.study.claims import Claim, Verdict, less_than
 from dc_gym.study.evidence import Evidence, Measure, Shortfall, VariantEvidence
 from dc_gym.study.headlines import JudgedHeadline
@@ -213,3 +213,10 @@ def test_the_score_prints_headlines_before_all_else(tmp_path: Path, capsys: pyte
     lines = capsys.readouterr().out.splitlines()
     (summary,) = (number for number, line in enumerate(lines) if line.startswith("4 headline statements: 0 tested"))
     assert summary < next(number for number, line in enumerate(lines) if line.startswith("group"))
+
+
+def test_the_page_of_a_group_begins_with_its_headlines(tmp_path: Path) -> None:
+    (row,) = [judged(tmp_path, part('{ measure = "queue", of = "a", below = "b" }'))]
+    text = page.overview(tmp_path / "own", "own", "Mine", [], [row]).read_text()
+    assert "X1 (a)" in text and "own/x" in text and text.index("X1 (a)") < text.index("All claims")
+    assert "Headline" not in page.overview(tmp_path / "other", "other", "Others", []).read_text()
