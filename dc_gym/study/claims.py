@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from operator import attrgetter
+from itertools import chain
 
 import numpy as np
 
@@ -211,62 +211,47 @@ def equal(first: str, second: str, measure: Measure) -> Criterion:
     return Criterion(f"{measure.title} of {first} equal to that of {second}", (first, second), judge, (measure.name,))
 
 
-def at_most(first: str, second: str, measure: Measure) -> Criterion:
-    """Returns the criterion that the measure of `first` is below that of `second`, or ties with it."""
-    return _or_tied(below(first, second, measure), first, second, measure)
+def or_tied(order: Criterion) -> Criterion:
+    """Returns the criterion of an order of two variants, or a tie, which is enough."""
 
-
-def at_least(first: str, second: str, measure: Measure) -> Criterion:
-    """Returns the criterion that the measure of `first` is above that of `second`, or ties with it."""
-    return _or_tied(above(first, second, measure), first, second, measure)
-
-
-def _or_tied(order: Criterion, first: str, second: str, measure: Measure) -> Criterion:
     def judge(evidence: Evidence) -> Outcome:
-        outcome, (a, b, _) = order.judge(evidence), _both(first, second, measure, evidence)
+        outcome, (a, b) = order.judge(evidence), (evidence.values(name, order.measures[0]) for name in order.about)
         tied = outcome.verdict is not Verdict.NOT_TESTED and _tie(a, b)
         return replace(outcome, verdict=Verdict.SAME) if tied else outcome
 
     return replace(order, words=f"{order.words}, or a tie", judge=judge)
 
 
-def sized(
-    order: Criterion, first: str, second: str, measure: Measure, kind: str, printed: float | Sequence[float], within: float
-) -> Criterion:
-    """Returns the criterion of an order, and of a size that the source prints, or a range: within a factor of it."""
+def sized(order: Criterion, kind: str, printed: float | Sequence[float], within: float) -> Criterion:
+    """Returns the criterion of an order of two variants, and of the size that a source prints, or a range, within a factor."""
     ends = [printed, printed] if isinstance(printed, (int, float)) else printed
-    low, high = sorted((ends[0] / within, ends[1] * within))
+    (low, high), size_of = sorted((ends[0] / within, ends[1] * within)), SIZES[kind]
 
     def judge(evidence: Evidence) -> Outcome:
-        outcome = order.judge(evidence)
-        a, b = (_mean(evidence.values(name, measure.name)) for name in (first, second))
-        if outcome.verdict is not Verdict.SAME or a is None or b is None:
+        outcome, means = order.judge(evidence), [_mean(evidence.values(name, order.measures[0])) for name in order.about]
+        if outcome.verdict is not Verdict.SAME:
             return outcome
-        size = SIZES[kind](a.mean, b.mean)
+        size = size_of(*(one.mean for one in means if one))
         as_printed = Verdict.SAME if low <= size <= high else Verdict.OTHER_SIZE
         return replace(outcome, verdict=as_printed, measured=f"{outcome.measured} ({kind} {size:.3g}, printed {printed})")
 
     return replace(order, words=f"{order.words}, {kind} within {within:g} of {printed}", judge=judge)
 
 
-def all_of(criteria: Sequence[Criterion]) -> Criterion:
-    """Returns the criterion that all of some hold."""
-    return _joined(criteria, min, " and ")
+def any_of(cases: Sequence[Sequence[Criterion]]) -> Criterion:
+    """Returns the criterion that in one case at least all criteria hold."""
 
-
-def any_of(criteria: Sequence[Criterion]) -> Criterion:
-    """Returns the criterion that one of some holds at least."""
-    return _joined(criteria, max, " or ")
-
-
-def _joined(criteria: Sequence[Criterion], choose: Callable[..., Outcome], word: str) -> Criterion:
     def judge(evidence: Evidence) -> Outcome:
-        return choose((one.judge(evidence) for one in criteria), key=lambda outcome: list(Verdict).index(outcome.verdict))
+        worst = [min((one.judge(evidence) for one in case), key=_rank) for case in cases]
+        return max(worst, key=_rank)
 
-    about, measures = (
-        [name for one in criteria for name in names(one)] for names in (attrgetter("about"), attrgetter("measures"))
-    )
-    return Criterion(word.join(one.words for one in criteria), tuple(about), judge, tuple(measures))
+    every = [one for case in cases for one in case]
+    about, measures = (tuple(chain(*names)) for names in zip(*((one.about, one.measures) for one in every), strict=True))
+    return Criterion(" or ".join(one.words for one in every), about, judge, measures)
+
+
+def _rank(outcome: Outcome) -> int:
+    return list(Verdict).index(outcome.verdict)
 
 
 def alike(first: str, second: str, measure: Measure, within: float) -> tuple[Criterion]:

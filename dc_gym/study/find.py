@@ -75,15 +75,12 @@ class Library:
         return replace(_study(importlib.import_module(module), STUDY, str(path)), name=name, module=module)
 
     def headlines(self, groups: Iterable[str]) -> list[Headline]:
-        """Returns the headline statements of groups, from the headlines.toml in the folder of each.
-
-        Raises UsageError if one of them is mistaken, or two have one id.
-        """
-        folders = {name.partition("/")[0]: path.parent for name, path in self.names().items()}
+        """Returns the headline statements of groups, from the headlines.toml in the folder of each."""
         rows: list[Headline] = []
-        for group in (group for group in groups if group in folders):
+        for group in groups:
             names = [name for name in self.names() if name.startswith(f"{group}/")]
-            rows += headlines.read(folders[group] / headlines.FILE, names, self.load, [row.id for row in rows])
+            files = {self.names()[name].with_name(headlines.FILE) for name in names}
+            rows += [row for file in files for row in headlines.read(file, names, self.load)]
         return rows
 
     def causes(self, study: Study) -> dict[str, Cause]:

@@ -10,29 +10,28 @@ printed = "goodput 0.92 / 0.90 / 0.90 for both"
 name = "a"
 says = "equal goodput with 64 and 512 flows"
 study = "table-3"
-cases = ["64", "512"]                          each stands for {} in the names of variants
+cases = ["64", "512"]                          each stands for {} in the names of variants and measures
 tests = [{ of = "tree, {} flows", equal = "MLP, {} flows", measure = "goodput" }]
 
 A part holds if all of its tests do, in all cases. A test compares two sides in one of RELATIONS. A side is a variant, a number,
 or a mean, geomean, min or max of variants: { mean = ["DCQCN", "Swift"] }. Behind the relation a list stands for a test of each.
 
-- `factor = 0.9`: the second side counts 0.9 times.
+- `factor = 0.9`: the second side counts 0.9 times, for above and below.
 - `ratio`, `change` or `points` = NUMBER or [FROM, TO], and `within = F`: the printed size, judged after the order.
-- `once = true`: one case is enough.
-- `claim = "..."` instead of tests: the criteria of this claim of the study.
-- `full = true`: the evidence of `--length full` decides. `found_on = [2]`: these seeds found a setting, and do not count.
+- `found_on = [2]`: these seeds found a setting, and do not count. `claim = "..."`: the criteria of this claim of the study.
+- `full = true`: the evidence of `--length full` decides.
 - `short = "..."`: the runs fall short of the source's set-up, so the part is not tested. `takes = "..."`: what would test it.
   Both may stand in the headline, for all of its parts.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +40,20 @@ import numpy as np
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
 from dc_gym.study import claims
-from dc_gym.study.claims import Claim, Criterion, Judged, Values, Verdict
+from dc_gym.study.claims import Claim, Criterion, Judged, Outcome, Values, Verdict
 from dc_gym.study.evidence import Evidence, Measure, VariantEvidence, of_seeds
 from dc_gym.study.model import Study
 
 FILE = "headlines.toml"
 HEADLINE = ("id", "source", "says", "printed", "short", "takes", "part")
 PART = ("name", "says", "study", "cases", "tests", "claim", "full", "found_on", "short", "takes")
-TEST = ("of", "measure", "factor", "within", "once")
+TEST = ("of", "measure", "factor", "within")
 """The keys of the tables, besides relations and sizes."""
 RELATIONS: Mapping[str, Callable[..., Criterion]] = {
     "above": claims.above,
     "below": claims.below,
-    "at_least": claims.at_least,
-    "at_most": claims.at_most,
+    "at_least": lambda *sides: claims.or_tied(claims.above(*sides)),
+    "at_most": lambda *sides: claims.or_tied(claims.below(*sides)),
     "equal": claims.equal,
 }
 FOLDS: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -73,8 +72,6 @@ class Part:
     """Name of the study whose evidence decides, such as rl-cc/table-3."""
     full: bool = False
     """True if the evidence of `--length full` decides."""
-    found_on: tuple[int, ...] = ()
-    """Seeds that found a setting of its variants. They do not count."""
     short: str = ""
     """How all runs fall short of the source's set-up; empty if they do not."""
     takes: str = ""
@@ -108,35 +105,26 @@ class JudgedPart:
             return f"{self.judged.why_not}; it takes {self.part.takes}"
         return self.judged.decisive
 
-    @property
-    def also(self) -> list[str]:
-        """What else was measured."""
-        return [text for text in dict.fromkeys(self.judged.measured) if text != self.judged.decisive]
-
 
 @dataclass(frozen=True, slots=True)
 class JudgedHeadline:
     headline: Headline
     parts: tuple[JudgedPart, ...]
 
-    def count(self, verdict: Verdict) -> int:
-        return sum(one.judged.verdict is verdict for one in self.parts)
-
     @property
     def tested(self) -> bool:
         """True if one part is tested at least."""
-        return self.count(Verdict.NOT_TESTED) < len(self.parts)
+        return any(one.judged.verdict is not Verdict.NOT_TESTED for one in self.parts)
 
     @property
     def verdict(self) -> str:
         """It holds if all parts do; otherwise "k of n", with the number of parts that are not tested."""
-        held, untested, count = self.count(Verdict.SAME), self.count(Verdict.NOT_TESTED), len(self.parts)
-        if not self.tested:
-            return str(Verdict.NOT_TESTED)
-        if held == count:
-            return "holds"
-        same_order = f" ({Verdict.OTHER_SIZE})" if held + self.count(Verdict.OTHER_SIZE) == count else ""
-        return f"{held} of {count}{same_order}" + (f", {untested} not tested" if untested else "")
+        verdicts = [one.judged.verdict for one in self.parts]
+        held, ordered, untested = map(verdicts.count, (Verdict.SAME, Verdict.OTHER_SIZE, Verdict.NOT_TESTED))
+        if not self.tested or held == len(verdicts):
+            return "holds" if self.tested else str(Verdict.NOT_TESTED)
+        same_order = f" ({Verdict.OTHER_SIZE})" if held + ordered == len(verdicts) else ""
+        return f"{held} of {len(verdicts)}{same_order}" + (f", {untested} not tested" if untested else "")
 
     @property
     def lines(self) -> list[tuple[str, str]]:
@@ -169,23 +157,11 @@ def _judge(part: Part, known: tuple[Evidence, bool] | None) -> JudgedPart:
     evidence, old = known
     if any(name not in evidence.variants for criterion in part.claim.criteria for name in criterion.about):
         return JudgedPart(part, Judged(part.claim, Verdict.NOT_TESTED, (), "rows that decide it did not run"))
-    return JudgedPart(part, claims.judge(part.claim, _without(part.found_on, evidence)), old)
+    return JudgedPart(part, claims.judge(part.claim, evidence), old)
 
 
-def _without(seeds: Sequence[int], evidence: Evidence) -> Evidence:
-    """Returns the evidence without the numbers of some seeds."""
-
-    def kept(row: VariantEvidence) -> VariantEvidence:
-        rest = {name: {seed: value for seed, value in by.items() if seed not in seeds} for name, by in row.numbers.items()}
-        return replace(row, numbers=rest)
-
-    return replace(evidence, variants={name: kept(row) for name, row in evidence.variants.items()}) if seeds else evidence
-
-
-def read(file: Path, studies: Sequence[str], load: Callable[[str], Study], taken: Iterable[str] = ()) -> list[Headline]:
-    """Returns the headlines of a file; none if it is not there.
-
-    `studies`: names of the studies beside it, and `load` returns one. `taken`: ids of other files.
+def read(file: Path, studies: Sequence[str], load: Callable[[str], Study]) -> list[Headline]:
+    """Returns the headlines of a file; none if it is not there. `studies`: names of those beside it, of which `load` returns one.
 
     Raises UsageError if something is unknown, missing or there twice.
     """
@@ -194,15 +170,15 @@ def read(file: Path, studies: Sequence[str], load: Callable[[str], Study], taken
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: {error}") from None
     known = {name.partition("/")[2]: name for name in studies}
-    rows: list[Headline] = []
+    rows: dict[str, Headline] = {}
     for table in document.get("headline", ()):
         where = f"{file}: headline {table.get('id', '')}"
         _require(where, table, HEADLINE, ("id", "source", "says", "part"))
-        if table["id"] in {*taken, *(row.id for row in rows)}:
+        if table["id"] in rows:
             raise UsageError(f"{where}: there are two of this id; each needs one of its own")
         parts = tuple(_part(f"{where} ({part.get('name', '')})", part, table, known, load) for part in table["part"])
-        rows.append(Headline(table["id"], table["source"], table["says"], table.get("printed", ""), parts))
-    return rows
+        rows[table["id"]] = Headline(table["id"], table["source"], table["says"], table.get("printed", ""), parts)
+    return list(rows.values())
 
 
 def _part(
@@ -215,13 +191,12 @@ def _part(
     short, takes = (str(table.get(key, row.get(key, ""))) for key in ("short", "takes"))
     try:
         criteria = tuple(_criteria(where, table, study))
-    except (ArithmeticError, AttributeError, TypeError) as error:
-        raise UsageError(f"{where}: a test has a value of another kind than its key ({error})") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+        raise UsageError(f"{where}: a test lacks a value, or has one of another kind: {error}") from None
     if not criteria and not short:
         raise UsageError(f"{where}: nothing decides it; give tests, a claim, or short, with why today's runs do not")
     claim = Claim(table["says"], row["source"], criteria, id=f"{row['id']} ({table['name']})")
-    command = f"`dcgym study run {study.name}{' --length full' if full else ''}`"
-    return Part(claim, study.name, full, tuple(table.get("found_on", ())), short, takes or command)
+    return Part(claim, study.name, full, short, takes or f"`dcgym study run {study.name}{' --length full' if full else ''}`")
 
 
 def _require(where: str, table: Mapping[str, Any], known: Iterable[str], needed: Iterable[str] = ()) -> None:
@@ -231,27 +206,17 @@ def _require(where: str, table: Mapping[str, Any], known: Iterable[str], needed:
         raise UsageError(f"{where}: no {absent[0]}; every headline and part has {', '.join(needed)}")
 
 
-def _criteria(where: str, table: Mapping[str, Any], study: Study) -> Iterable[Criterion]:
+def _criteria(where: str, table: Mapping[str, Any], study: Study) -> Iterator[Criterion]:
     if title := table.get("claim"):
         known = {claim.title: claim for claim in study.claims}
         if title not in known:
             raise UsageError(f"{where}: {unknown('claim', title, known)}")
         yield from known[title].criteria
-    for test in table.get("tests", ()):
-        by_case = [list(_of_case(where, _named(test, case), study)) for case in table.get("cases", [""])]
-        yield from [claims.any_of([claims.all_of(some) for some in by_case])] if test.get("once") else chain(*by_case)
+    for test, case in product(table.get("tests", ()), table.get("cases", [""])):
+        yield from _of_case(where, json.loads(json.dumps(test).replace("{}", case)), study, table.get("found_on", ()))
 
 
-def _named(value: Any, case: str) -> Any:
-    """Returns a test with the case in its names."""
-    if isinstance(value, dict):
-        return {key: _named(entry, case) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_named(entry, case) for entry in value]
-    return value.replace("{}", case) if isinstance(value, str) else value
-
-
-def _of_case(where: str, test: Mapping[str, Any], study: Study) -> Iterable[Criterion]:
+def _of_case(where: str, test: Mapping[str, Any], study: Study, found_on: Sequence[int]) -> Iterator[Criterion]:
     """Yields a criterion for each second side of a test."""
     _require(where, test, (*TEST, *RELATIONS, *claims.SIZES), ("of", "measure"))
     relations, measures = [key for key in RELATIONS if key in test], {measure.name: measure for measure in study.measures}
@@ -259,62 +224,54 @@ def _of_case(where: str, test: Mapping[str, Any], study: Study) -> Iterable[Crit
         raise UsageError(f"{where}: a test has one of {', '.join(RELATIONS)}, not {len(relations)}")
     if test["measure"] not in measures:
         raise UsageError(f"{where}: {unknown('measure', test['measure'], measures)}")
-    if "factor" in test and relations[0] not in ("above", "below"):
-        raise UsageError(f"{where}: {relations[0]} has no factor; say above or below")
-    if any(kind in test for kind in claims.SIZES) is not ("within" in test):
-        raise UsageError(f"{where}: a size ({', '.join(claims.SIZES)}) and within go together")
     rivals = test[relations[0]]
     for rival in rivals if isinstance(rivals, list) else [rivals]:
         first, second = _side(where, test["of"], study), _side(where, rival, study)
-        yield _on_sides(first, second, measures[test["measure"]], partial(_compared, test, relations[0]))
+        yield _on_sides(first, second, test, relations[0], measures[test["measure"]], found_on)
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A side of a comparison: a number, a variant, or what variants have together."""
+    """A side of a comparison: a variant, what variants have together, or a number, which has no name."""
 
-    name: str
-    """Empty for a number."""
-    about: tuple[str, ...]
-    values: Callable[[Evidence, str], Values | None]
-    """Returns values by seed, of a measure; None: the same number for all seeds."""
+    name: str = ""
+    about: tuple[str, ...] = ()
+    fold: Callable[[Sequence[float]], float] = min
     number: float = 0.0
+
+    def values(self, evidence: Evidence, measure: str) -> Values:
+        """Returns values by seed."""
+        return of_seeds(lambda *each: self.fold(each), *(evidence.values(name, measure) for name in self.about))
 
 
 def _side(where: str, side: Any, study: Study) -> _Side:
     if isinstance(side, (int, float)):
-        return _Side("", (), lambda evidence, measure: None, float(side))
-    how, names = next(iter(side.items())) if isinstance(side, dict) else ("mean", [side])
+        return _Side(number=float(side))
+    how, names = next(iter(side.items())) if isinstance(side, dict) else ("min", [side])
     if how not in FOLDS:
         raise UsageError(f"{where}: {unknown('way to join variants', how, FOLDS)}")
     known = [variant.name for variant in study.variants]
     if not study.derives and (strange := [name for name in names if name not in known]):
         raise UsageError(f"{where}: {unknown('variant', strange[0], known)}")
-
-    def values(evidence: Evidence, measure: str) -> Values:
-        return of_seeds(lambda *each: FOLDS[how](each), *(evidence.values(name, measure) for name in names))
-
-    return _Side(f"the {how} of {', '.join(names)}" if isinstance(side, dict) else side, tuple(names), values)
+    return _Side(f"the {how} of {', '.join(names)}" if isinstance(side, dict) else side, tuple(names), FOLDS[how])
 
 
-def _on_sides(first: _Side, second: _Side, measure: Measure, make: Callable[..., Criterion]) -> Criterion:
-    """Returns a criterion on two sides; it sees the seeds that both have."""
-    inner = make(first.name, second.name, measure)
+def _on_sides(
+    first: _Side, second: _Side, test: Mapping[str, Any], relation: str, measure: Measure, found_on: Sequence[int]
+) -> Criterion:
+    """Returns a criterion on two sides, of the seeds that both have."""
+    factor = {"factor": test["factor"]} if "factor" in test else {}
+    inner = RELATIONS[relation](first.name, second.name, measure, **factor)
+    if kinds := [key for key in (*claims.SIZES, "within") if key in test]:
+        inner = claims.sized(inner, kinds[0], test[kinds[0]], test["within"])
 
-    def judge(evidence: Evidence) -> claims.Outcome:
-        given = {side: side.values(evidence, measure.name) for side in (first, second)}
-        finite = [{seed for seed, value in by.items() if math.isfinite(value)} for by in given.values() if by is not None]
-        seeds = sorted(set.intersection(*finite))
-        rows = {side.name: {seed: side.number if by is None else by[seed] for seed in seeds} for side, by in given.items()}
+    def judge(evidence: Evidence) -> Outcome:
+        given = {side: side.values(evidence, measure.name) for side in (first, second) if side.about}
+        finite = [{seed for seed, value in by_seed.items() if math.isfinite(value)} for by_seed in given.values()]
+        seeds = sorted(set.intersection(*finite).difference(found_on))
+        rows = {
+            side.name: {seed: given[side][seed] if side in given else side.number for seed in seeds} for side in (first, second)
+        }
         return inner.judge(Evidence({name: VariantEvidence(name, name, "", {measure.name: by}) for name, by in rows.items()}))
 
     return replace(inner, about=(*first.about, *second.about), judge=judge)
-
-
-def _compared(test: Mapping[str, Any], relation: str, first: str, second: str, measure: Measure) -> Criterion:
-    factor = {"factor": test["factor"]} if "factor" in test else {}
-    order = RELATIONS[relation](first, second, measure, **factor)
-    for kind in claims.SIZES:
-        if kind in test:
-            return claims.sized(order, first, second, measure, kind, test[kind], test["within"])
-    return order

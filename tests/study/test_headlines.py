@@ -12,22 +12,20 @@ from facts import states
 from dc_gym.base.errors import UsageError
 from dc_gym.benchmarks.studies import LIBRARY
 from dc_gym.cli import main
-from dc_gym.study import headlines, page, score
-from dc_gym.study.claims import Claim, Verdict, less_than
+from dc_gym.study import headlines, page
+from dc_gym.study.claims import Claim, Verdict, any_of, below, less_than
 from dc_gym.study.evidence import Evidence, Measure, Shortfall, VariantEvidence
 from dc_gym.study.headlines import JudgedHeadline
 from dc_gym.study.model import Study, Variant
 
-QUEUE, RATE = Measure("queue", "queue (kB)", 1e-3), Measure("rate", "rate")
-STUDY = Study(
-    "T",
-    (QUEUE, RATE),
-    [Variant(name) for name in ("a", "b", "c", "a, 2", "b, 2")],
-    name="own/x",
-    claims=[Claim("a is short", "page 7", (less_than("a", QUEUE, 1000),))],
-)
+QUEUE = Measure("queue", "queue (kB)", 1e-3)
+ONCE = Claim("once", "page 7", (any_of([[below("b", "a", QUEUE)], [below("b, 2", "a, 2", QUEUE)]]),))
+CLAIMS = (ONCE, Claim("a is short", "page 7", (less_than("a", QUEUE, 1000),)))
+STUDY = Study("T", (QUEUE,), [Variant(name) for name in ("a", "b", "c", "a, 2", "b, 2")], name="own/x", claims=CLAIMS)
 HEAD = '[[headline]]\nid = "X1"\nsource = "page 7"\nsays = "a is better"\n'
 FAR = {"a": [10, 11, 12], "b": [20, 21, 22.5], "c": [30, 31, 33], "a, 2": [40, 41, 42], "b, 2": [10, 11, 12]}
+SHORTER = '{ measure = "queue", of = "a", below = "b" }'
+SAME, OTHER_SIZE, OPPOSITE, NO_DIFFERENCE = Verdict.SAME, Verdict.OTHER_SIZE, Verdict.OPPOSITE, Verdict.NO_DIFFERENCE
 Numbers = Mapping[str, list[float]]
 
 
@@ -48,32 +46,31 @@ def judged(folder: Path, text: str, numbers: Numbers = FAR, full: bool = False, 
     return headlines.judge(headline, {(STUDY.name, full): (evidence, False)})
 
 
-def verdict(folder: Path, test: str, numbers: Numbers = FAR, **more: object) -> Verdict:
-    (one,) = judged(folder, part(f'{{ measure = "queue", {test} }}'), numbers, **more).parts
+def verdict(folder: Path, test: str, numbers: Numbers = FAR, more: str = "") -> Verdict:
+    (one,) = judged(folder, part(f'{{ measure = "queue", {test} }}' if test else "", more=more), numbers).parts
     return one.judged.verdict
 
 
 @pytest.mark.parametrize(
     ("test", "expected"),
     [
-        ('of = "a", below = "b"', Verdict.SAME),
-        ('of = "a", above = "b"', Verdict.OPPOSITE),
-        ('of = "b", above = ["a", "c"]', Verdict.OPPOSITE),
-        ('of = "a", above = 5', Verdict.SAME),
-        ('of = "b", above = "c", factor = 0.5', Verdict.SAME),
-        ('of = "b", above = "c", factor = 0.9', Verdict.OPPOSITE),
-        ('of = "b", equal = { mean = ["a", "c"] }', Verdict.SAME),
-        ('of = "b", equal = { geomean = ["a", "c"] }', Verdict.OPPOSITE),
-        ('of = { min = ["a", "c"] }, equal = "a"', Verdict.SAME),
-        ('of = { max = ["a", "c"] }, equal = "c"', Verdict.SAME),
-        ('of = "b", above = "a", ratio = 3.5, within = 2', Verdict.SAME),
-        ('of = "b", above = "a", ratio = 4, within = 2', Verdict.OTHER_SIZE),
-        ('of = "b", above = "a", ratio = [4, 9], within = 2.2', Verdict.SAME),
-        ('of = "b", below = "a", ratio = 0.5, within = 9', Verdict.OPPOSITE),
-        ('of = "a", below = "b", change = -0.9, within = 2', Verdict.SAME),
-        ('of = "a", below = "b", change = -0.2, within = 2', Verdict.OTHER_SIZE),
-        ('of = "a", below = "b", points = -20, within = 2', Verdict.SAME),
-        ('of = "a", above = 0, points = 30, within = 2', Verdict.OTHER_SIZE),
+        ('of = "a", below = "b"', SAME),
+        ('of = "b", above = ["a", "c"]', OPPOSITE),
+        ('of = "a", above = 5', SAME),
+        ('of = "b", above = "c", factor = 0.5', SAME),
+        ('of = "b", above = "c", factor = 0.9', OPPOSITE),
+        ('of = "b", equal = { mean = ["a", "c"] }', SAME),
+        ('of = "b", equal = { geomean = ["a", "c"] }', OPPOSITE),
+        ('of = { min = ["a", "c"] }, equal = "a"', SAME),
+        ('of = { max = ["a", "c"] }, equal = "c"', SAME),
+        ('of = "b", above = "a", ratio = 3.5, within = 2', SAME),
+        ('of = "b", above = "a", ratio = 4, within = 2', OTHER_SIZE),
+        ('of = "b", above = "a", ratio = [4, 9], within = 2.2', SAME),
+        ('of = "b", below = "a", ratio = 0.5, within = 9', OPPOSITE),
+        ('of = "a", below = "b", change = -0.9, within = 2', SAME),
+        ('of = "a", below = "b", change = -0.2, within = 2', OTHER_SIZE),
+        ('of = "a", below = "b", points = -20, within = 2', SAME),
+        ('of = "a", above = 0, points = 30, within = 2', OTHER_SIZE),
     ],
 )
 def test_order_then_size(test: str, expected: Verdict, tmp_path: Path) -> None:
@@ -81,142 +78,103 @@ def test_order_then_size(test: str, expected: Verdict, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("numbers", "by_relation"),
+    ("numbers", "below", "at_most", "at_least", "equal"),
     [
-        ({"a": [100, 100, 100.1], "b": [102, 102, 102]}, "tie"),
-        ({"a": [0, 0, 0], "b": [0, 0, 0]}, "tie"),
-        ({"a": [90, 100, 115], "b": [100, 110, 106]}, "doubt"),
-        ({"a": [100, 100, 100.1], "b": [104, 104, 104]}, "less"),
+        ({"a": [100, 100, 100.1], "b": [102, 102, 102]}, NO_DIFFERENCE, SAME, SAME, SAME),
+        ({"a": [0, 0, 0], "b": [0, 0, 0]}, NO_DIFFERENCE, SAME, SAME, SAME),
+        ({"a": [100, 100, 100.1, 900], "b": [101, 101, 101, float("nan")]}, NO_DIFFERENCE, SAME, SAME, SAME),
+        ({"a": [90, 100, 115], "b": [100, 110, 106]}, *[NO_DIFFERENCE] * 4),
+        ({"a": [100, 100, 100.1], "b": [104, 104, 104]}, SAME, SAME, OPPOSITE, OPPOSITE),
     ],
 )
-def test_a_tie_is_no_difference_unless_it_is_enough(numbers: Numbers, by_relation: str, tmp_path: Path) -> None:
-    expected = {
-        "tie": {"below": Verdict.NO_DIFFERENCE, "at_most": Verdict.SAME, "at_least": Verdict.SAME, "equal": Verdict.SAME},
-        "doubt": dict.fromkeys(("below", "at_most", "at_least", "equal"), Verdict.NO_DIFFERENCE),
-        "less": {"below": Verdict.SAME, "at_most": Verdict.SAME, "at_least": Verdict.OPPOSITE, "equal": Verdict.OPPOSITE},
-    }[by_relation]
-    assert {name: verdict(tmp_path, f'of = "a", {name} = "b"', numbers) for name in expected} == expected
+def test_a_tie_is_no_difference_unless_it_is_enough(
+    numbers: Numbers, below: Verdict, at_most: Verdict, at_least: Verdict, equal: Verdict, tmp_path: Path
+) -> None:
+    """Means are over the seeds that both sides have."""
+    for relation, expected in {"below": below, "at_most": at_most, "at_least": at_least, "equal": equal}.items():
+        assert verdict(tmp_path, f'of = "a", {relation} = "b"', numbers) is expected, relation
 
 
-def test_means_are_over_the_seeds_that_both_sides_have(tmp_path: Path) -> None:
-    numbers = {"a": [100, 100, 100.1, 900], "b": [101, 101, 101, float("nan")]}
-    assert verdict(tmp_path, 'of = "a", equal = "b"', numbers) is Verdict.SAME
-
-
-def test_a_part_holds_in_all_cases_or_where_it_says_so_in_one(tmp_path: Path) -> None:
-    for more, expected in (("", Verdict.OPPOSITE), (", once = true", Verdict.SAME)):
-        test = f'{{ measure = "queue", of = "a{{}}", below = "b{{}}"{more} }}'
-        (one,) = judged(tmp_path, part(test, more='cases = ["", ", 2"]')).parts
-        assert one.judged.verdict is expected, more
+def test_a_part_holds_in_all_cases_and_a_claim_of_the_study_may_decide(tmp_path: Path) -> None:
+    assert verdict(tmp_path, 'of = "a{}", below = "b{}"', more='cases = ["", ", 2"]') is OPPOSITE
+    assert verdict(tmp_path, "", more='claim = "once"') is SAME
+    assert verdict(tmp_path, "", {**FAR, "b, 2": [50, 51, 52]}, 'claim = "once"') is OPPOSITE
 
 
 def test_a_row_holds_if_all_parts_do_and_is_otherwise_k_of_n(tmp_path: Path) -> None:
-    holds, fails, other = (
-        f'{{ measure = "queue", of = "a", {how} }}'
-        for how in ('below = "b"', 'above = "b"', 'below = "b", ratio = 9, within = 2')
-    )
+    other = part(SHORTER.replace(" }", ", ratio = 9, within = 2 }"), "c")
     untested = part("", "d", 'short = "16 hosts, not 64"\ntakes = "64 hosts"')
-    row = judged(tmp_path, part(holds) + part(fails, "b") + part(other, "c") + untested)
+    row = judged(tmp_path, part(SHORTER) + part(SHORTER.replace("below", "above"), "b") + other + untested)
     assert row.verdict == "1 of 4, 1 not tested" and row.tested
     assert row.lines[-1] == ("(d) not tested", "16 hosts, not 64; it takes 64 hosts")
-    assert judged(tmp_path, part(holds) + part(holds, "b")).verdict == "holds"
-    assert judged(tmp_path, part(holds) + part(other, "b")).verdict == "1 of 2 (same order, other size)"
+    assert judged(tmp_path, part(SHORTER) + part(SHORTER, "b")).verdict == "holds"
+    assert judged(tmp_path, part(SHORTER) + other).verdict == "1 of 2 (same order, other size)"
     alone = judged(tmp_path, untested)
     assert alone.verdict == "not tested" and not alone.tested
     assert headlines.summary([row, alone]).startswith("2 headline statements: 1 tested, 0 of them hold; 5 parts: 1 same")
 
 
 def test_what_falls_short_is_not_tested(tmp_path: Path) -> None:
-    test = '{ measure = "queue", of = "a", below = "b" }'
     short = 'short = "16 hosts, not 64"\n'
-    assert not judged(tmp_path, short + part(test)).tested
-    assert judged(tmp_path, short + part(test, more='short = ""')).tested, "a part may fit where others do not"
-    assert not judged(tmp_path, part(test, more="full = true")).tested, "there is no evidence of --length full"
-    assert judged(tmp_path, part(test, more="full = true"), full=True).tested
-    assert not judged(tmp_path, part(test), {"a": [1, 2, 3]}).tested, "b did not run"
-    assert not judged(tmp_path, part(test), {"a": [1], "b": [5]}).tested, "one seed has no interval"
-    assert not judged(tmp_path, part(test), shortfall=Shortfall(runs="runs of 1ms instead of 5ms")).tested
+    assert not judged(tmp_path, short + part(SHORTER)).tested
+    assert judged(tmp_path, short + part(SHORTER, more='short = ""')).tested, "a part may fit where others do not"
+    assert not judged(tmp_path, part(SHORTER, more="full = true")).tested, "there is no evidence of --length full"
+    assert judged(tmp_path, part(SHORTER, more="full = true"), full=True).tested
+    assert not judged(tmp_path, part(SHORTER), {"a": [1, 2, 3]}).tested, "b did not run"
+    assert not judged(tmp_path, part(SHORTER), {"a": [1], "b": [5]}).tested, "one seed has no interval"
+    assert not judged(tmp_path, part(SHORTER), shortfall=Shortfall(runs="runs of 1ms instead of 5ms")).tested
 
 
 def test_seeds_that_found_a_setting_do_not_confirm_it(tmp_path: Path) -> None:
     numbers = {"a": [1, 1, 9, 10, 11], "b": [90, 90, 9, 10, 11]}
-    for found_on, expected in (
-        ("[3, 4, 5]", Verdict.SAME),
-        ("[1, 2]", Verdict.NO_DIFFERENCE),
-        ("[]", Verdict.NO_DIFFERENCE),
-    ):
-        (one,) = judged(
-            tmp_path, part('{ measure = "queue", of = "a", below = "b" }', more=f"found_on = {found_on}"), numbers
-        ).parts
-        assert one.judged.verdict is expected, found_on
-
-
-def test_a_claim_of_the_study_may_decide(tmp_path: Path) -> None:
-    (one,) = judged(tmp_path, part("", more='claim = "a is short"')).parts
-    assert one.judged.verdict is Verdict.SAME and one.judged.claim.id == "X1 (a)"
-
-
-GOOD = HEAD + part('{ measure = "queue", of = "a", below = "b" }')
+    assert verdict(tmp_path, 'of = "a", below = "b"', numbers, "found_on = [3, 4, 5]") is SAME
+    assert verdict(tmp_path, 'of = "a", below = "b"', numbers, "found_on = [1, 2]") is NO_DIFFERENCE
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("before", "after", "message"),
     [
-        (('study = "x"', 'study = "y"'), "headline X1 (a): study 'y' is unknown"),
-        (('below = "b"', 'below = "bb"'), "headline X1 (a): variant 'bb' is unknown"),
-        (('measure = "queue"', 'measure = "queues"'), "measure 'queues' is unknown; did you mean queue?"),
-        (('source = "page 7"\n', ""), "headline X1: no source"),
-        (("tests = [", 'claim = "d"\ntests = ['), "claim 'd' is unknown"),
-        (("of =", "off ="), "key 'off' is unknown"),
-        (('says = "so"', 'say = "so"'), "key 'say' is unknown"),
-        ((', below = "b"', ""), "a test has one of above, below"),
-        (('below = "b"', 'below = "b", ratio = 2'), "a size"),
-        (('below = "b"', 'below = "b", ratio = 2, within = "3"'), "another kind"),
-        (('below = "b"', 'equal = "b", factor = 2'), "equal has no factor"),
-        (('below = "b"', 'below = { median = ["b", "c"] }'), "'median' is unknown"),
-        (('{ measure = "queue", of = "a", below = "b" }', ""), "nothing decides it"),
-        (("[[headline]]", "[[headline]"), "Expected"),
+        ('study = "x"', 'study = "y"', "headline X1 (a): study 'y' is unknown"),
+        ('below = "b"', 'below = "bb"', "headline X1 (a): variant 'bb' is unknown"),
+        ('measure = "queue"', 'measure = "queues"', "measure 'queues' is unknown; did you mean queue?"),
+        ('source = "page 7"\n', "", "headline X1: no source"),
+        ("tests = [", 'claim = "d"\ntests = [', "claim 'd' is unknown"),
+        ("of =", "off =", "key 'off' is unknown"),
+        ('says = "so"', 'say = "so"', "key 'say' is unknown"),
+        (', below = "b"', "", "a test has one of above, below"),
+        ('below = "b"', 'below = "b", ratio = 2', "lacks a value"),
+        ('below = "b"', 'below = "b", within = 2', "lacks a value"),
+        ('below = "b"', 'below = "b", ratio = 2, within = "3"', "of another kind"),
+        ('below = "b"', 'equal = "b", factor = 2', "unexpected keyword argument 'factor'"),
+        ('below = "b"', 'below = { median = ["b", "c"] }', "'median' is unknown"),
+        (SHORTER, "", "nothing decides it"),
+        ("[[headline]]", "[[headline]", "Expected"),
+        ("[[headline]]", HEAD + part(SHORTER) + "[[headline]]", "headline X1: there are two of this id"),
     ],
 )
-def test_mistakes_are_one_line(change: tuple[str, str], message: str, tmp_path: Path) -> None:
-    assert change[0] in GOOD and read(tmp_path, GOOD)
+def test_mistakes_are_one_line(before: str, after: str, message: str, tmp_path: Path) -> None:
+    good = HEAD + part(SHORTER)
+    assert before in good and read(tmp_path, good)
     with pytest.raises(UsageError) as error:
-        read(tmp_path, GOOD.replace(*change, 1))
+        read(tmp_path, good.replace(before, after, 1))
     assert states(str(error.value), message) and headlines.FILE in str(error.value) and "\n" not in str(error.value)
 
 
-def test_an_id_stands_for_one_headline(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="headline X1: there are two"):
-        read(tmp_path, GOOD + GOOD)
-    (tmp_path / headlines.FILE).write_text(GOOD)
-    with pytest.raises(UsageError, match="headline X1: there are two"):
-        headlines.read(tmp_path / headlines.FILE, [STUDY.name], lambda name: STUDY, taken=["X1"])
-    assert headlines.read(tmp_path / "nowhere.toml", [], lambda name: STUDY) == []
-
-
-def test_the_table_has_a_row_for_each_headline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    score.show_headlines([judged(tmp_path, part('{ measure = "queue", of = "a", below = "b" }'))])
-    shown = capsys.readouterr().out
-    assert "X1" in shown and "holds" in shown and "a 0.01" in shown
-
-
-def test_the_papers_headlines_are_complete(tmp_path: Path) -> None:
-    groups = ("rl-cc", "pcc-rl", "acc", "iroko", "fdcc")
-    rows = LIBRARY.headlines(groups)
-    counts = {letter: sum(row.id.startswith(letter) for row in rows) for letter in "RPAIF"}
-    assert counts == {"R": 10, "P": 4, "A": 8, "I": 4, "F": 4}
+def test_the_papers_headlines_are_complete() -> None:
+    rows = LIBRARY.headlines(("rl-cc", "pcc-rl", "acc", "iroko", "fdcc"))
+    ids = {
+        f"{letter}{number}"
+        for letter, count in {"R": 10, "P": 4, "A": 8, "I": 4, "F": 4}.items()
+        for number in range(1, count + 1)
+    }
+    assert {row.id for row in rows} == ids and len(rows) == len(ids)
     assert all(part.claim.criteria or part.short for row in rows for part in row.parts)
 
 
-def test_the_score_prints_headlines_before_all_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_score_and_a_groups_page_begin_with_headlines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["study", "score", "pcc-rl", "--out", str(tmp_path), "--evidence", str(tmp_path / "none")]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    (summary,) = (number for number, line in enumerate(lines) if line.startswith("4 headline statements: 0 tested"))
-    assert summary < next(number for number, line in enumerate(lines) if line.startswith("group"))
-
-
-def test_the_page_of_a_group_begins_with_its_headlines(tmp_path: Path) -> None:
-    (row,) = [judged(tmp_path, part('{ measure = "queue", of = "a", below = "b" }'))]
-    text = page.overview(tmp_path / "own", "own", "Mine", [], [row]).read_text()
-    assert "X1 (a)" in text and "own/x" in text and text.index("X1 (a)") < text.index("All claims")
+    shown = capsys.readouterr().out
+    assert 0 < shown.index("P4") < shown.index("4 headline statements: 0 tested") < shown.index("\ngroup")
+    text = page.overview(tmp_path / "own", "own", "Mine", [], [judged(tmp_path, part(SHORTER))]).read_text()
+    assert text.index("X1 (a)") < text.index("All claims") and "own/x" in text
     assert "Headline" not in page.overview(tmp_path / "other", "other", "Others", []).read_text()

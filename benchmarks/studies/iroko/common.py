@@ -139,19 +139,6 @@ def _part(variant: VariantEvidence, name: str, tracks: Mapping[int, Track], chos
     return replace(variant, name=name, label=name, numbers=numbers, over_time={}, paper={})
 
 
-def tenths(steps: Floats, values: Floats) -> Floats:
-    """Returns the means of a training curve over each tenth of its steps; NaN where it has no point."""
-    tenth = np.minimum((10 * steps / steps[-1]).astype(int), 9)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.bincount(tenth, values, 10) / np.bincount(tenth, minlength=10))
-
-
-def ends_lower(steps: Floats, values: Floats) -> bool:
-    """Returns whether the last tenth of a training curve is below its first."""
-    means = tenths(steps, values)
-    return bool(means[-1] < means[0])
-
-
 def study(
     setup: Setup, title: str, claims: Sequence[Claim], panels: Sequence[Measure] = PANELS, note: str = "", **more: Any
 ) -> Study:
