@@ -10,7 +10,7 @@ used, nor how many iterations it counted; here it is one. The row "no control" h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, product
 
@@ -23,7 +23,7 @@ from dc_gym.benchmarks.studies.rl_cc.cluster import COLORS, EVERYBODY, RIVALS, W
 from dc_gym.benchmarks.studies.rl_cc.common import FRESH, ITERATIONS, NO_CONTROL, NO_PATIENCE, OWN, PAIRS, WINDOW
 from dc_gym.results.figures import kit
 from dc_gym.results.results import Result
-from dc_gym.study import Claim, Criterion, Evidence, Measure, Variant, VariantEvidence, alike, below
+from dc_gym.study import Claim, Evidence, Measure, Variant, VariantEvidence, alike, below
 from dc_gym.study.claims import any_of, or_tied
 from dc_gym.study.scaled import MS, RunLength
 from dc_gym.traffic.kinds.collectives import decide, sizes
@@ -89,15 +89,11 @@ def _variants() -> Iterator[Variant]:
 
 
 def _claims(setup: str) -> Iterator[Claim]:
-    def by_size(than: Callable[..., Criterion]) -> dict[int, list[Criterion]]:
-        return {
-            size: [than(on("RL-CC", setup, size), on(rival, setup, size), LATENCIES[size]) for rival in RIVALS]
-            for size in SIZES[1:]
-        }
-
-    lowest, tied = by_size(below), by_size(lambda *sides: or_tied(below(*sides)))
+    lowest = {
+        size: [below(on("RL-CC", setup, size), on(rival, setup, size), LATENCIES[size]) for rival in RIVALS] for size in SIZES[1:]
+    }
     text = f"RL-CC has the lowest latency at every size above {LEAST} B, or ties, and the lowest at one at least"
-    yield Claim(text, SOURCE, (*chain(*tied.values()), any_of([*lowest.values()])))
+    yield Claim(text, SOURCE, (*map(or_tied, chain(*lowest.values())), any_of([*lowest.values()])))
     for size, criteria in lowest.items():
         yield Claim(f"RL-CC has the lowest latency at {format_size(size)}", "ours: the paper has one statement", tuple(criteria))
     behind = (below(on("DCQCN", setup, LEAST), on("RL-CC", setup, LEAST), LATENCIES[LEAST]),)
