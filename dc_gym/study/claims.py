@@ -11,9 +11,11 @@ flows begin, which an interval cannot correct. With fewer seeds a claim is judge
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 
 import numpy as np
 
@@ -25,6 +27,12 @@ SMALLEST = 4
 """The most decimal places that a page shows."""
 TIE = 0.03
 """A difference of means below that share of the larger one is a tie."""
+SIZES: Mapping[str, Callable[[float, float], float]] = {
+    "ratio": lambda first, second: first / second if second else math.inf,
+    "change": lambda first, second: first / second - 1 if second else math.inf,
+    "points": lambda first, second: first - second,
+}
+"""The sizes of a difference that a source prints: 2 (times), -0.166 (16.6 % less), or 18 (points)."""
 Values = Mapping[int, float]
 """Values by seed."""
 
@@ -71,6 +79,8 @@ class Claim:
     """The criteria, which must all hold."""
     setup: str = ""
     """A set-up of ours on which the claim is judged once more, such as "shared buffer"; such claims are not counted."""
+    id: str = ""
+    """Its place in a fixed list of headlines (headlines.py), such as "R2 (a)"; empty if it is in none."""
 
     def __post_init__(self) -> None:
         if not self.source:
@@ -96,6 +106,8 @@ class Judged:
     """One text per criterion."""
     why_not: str = ""
     """Why it was not tested."""
+    decisive: str = ""
+    """The text of the first criterion that has the verdict."""
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judged:
@@ -104,7 +116,9 @@ def judge(claim: Claim, evidence: Evidence) -> Judged:
     verdict = min((outcome.verdict for outcome in outcomes), key=list(Verdict).index)
     about = [name for criterion in claim.criteria for name in criterion.about]
     why_not = _why_not(verdict, outcomes, about, evidence)
-    return Judged(claim, Verdict.NOT_TESTED if why_not else verdict, tuple(outcome.measured for outcome in outcomes), why_not)
+    decisive = next((outcome.measured for outcome in outcomes if outcome.verdict is verdict), "")
+    measured = tuple(outcome.measured for outcome in outcomes)
+    return Judged(claim, Verdict.NOT_TESTED if why_not else verdict, measured, why_not, decisive)
 
 
 def _why_not(verdict: Verdict, outcomes: Sequence[Outcome], about: Sequence[str], evidence: Evidence) -> str:
@@ -164,9 +178,9 @@ def _compared(words: str, first: str, second: str, measure: Measure, factor: flo
 
 
 def _both(first: str, second: str, measure: Measure, evidence: Evidence) -> tuple[Values, Values, str]:
-    """Returns the values of two variants by seed, and both in words."""
+    """Returns the values of two variants by seed, and both in words; a side without a name is a bound."""
     a, b = evidence.values(first, measure.name), evidence.values(second, measure.name)
-    return a, b, ", ".join(f"{name} {text(_mean(values), measure)}" for name, values in ((first, a), (second, b)))
+    return a, b, ", ".join(f"{name} {text(_mean(values), measure)}" for name, values in ((first, a), (second, b)) if name)
 
 
 def _mean(values: Values) -> Estimate | None:
@@ -181,7 +195,63 @@ def _difference(first: Values, second: Values, factor: float) -> Estimate | None
 
 def _tie(first: Values, second: Values) -> bool:
     a, b = _mean(first), _mean(second)
-    return a is not None and b is not None and abs(abs(a.mean) - abs(b.mean)) < TIE * max(abs(a.mean), abs(b.mean))
+    return a is not None and b is not None and abs(a.mean - b.mean) <= TIE * max(abs(a.mean), abs(b.mean))
+
+
+def equal(first: str, second: str, measure: Measure) -> Criterion:
+    """Returns the criterion that the measures of both tie. A difference is the opposite only where the interval excludes 0."""
+
+    def judge(evidence: Evidence) -> Outcome:
+        a, b, summary = _both(first, second, measure, evidence)
+        if (difference := _difference(a, b, 1.0)) is None:
+            return Outcome(Verdict.NOT_TESTED, f"{summary}; one seed has no interval")
+        unlike = Verdict.OPPOSITE if difference.differs_from_0 else Verdict.NO_DIFFERENCE
+        return Outcome(Verdict.SAME if _tie(a, b) else unlike, summary, sure=difference.differs_from_0)
+
+    return Criterion(f"{measure.title} of {first} equal to that of {second}", (first, second), judge, (measure.name,))
+
+
+def or_tied(order: Criterion) -> Criterion:
+    """Returns the criterion of an order of two variants, or a tie, which is enough."""
+
+    def judge(evidence: Evidence) -> Outcome:
+        outcome, (a, b) = order.judge(evidence), (evidence.values(name, order.measures[0]) for name in order.about)
+        tied = outcome.verdict is not Verdict.NOT_TESTED and _tie(a, b)
+        return replace(outcome, verdict=Verdict.SAME) if tied else outcome
+
+    return replace(order, words=f"{order.words}, or a tie", judge=judge)
+
+
+def sized(order: Criterion, kind: str, printed: float | Sequence[float], within: float) -> Criterion:
+    """Returns the criterion of an order of two variants, and of the size that a source prints, or a range, within a factor."""
+    ends = [printed, printed] if isinstance(printed, (int, float)) else printed
+    (low, high), size_of = sorted((ends[0] / within, ends[1] * within)), SIZES[kind]
+
+    def judge(evidence: Evidence) -> Outcome:
+        outcome, means = order.judge(evidence), [_mean(evidence.values(name, order.measures[0])) for name in order.about]
+        if outcome.verdict is not Verdict.SAME:
+            return outcome
+        size = size_of(*(one.mean for one in means if one))
+        as_printed = Verdict.SAME if low <= size <= high else Verdict.OTHER_SIZE
+        return replace(outcome, verdict=as_printed, measured=f"{outcome.measured} ({kind} {size:.3g}, printed {printed})")
+
+    return replace(order, words=f"{order.words}, {kind} within {within:g} of {printed}", judge=judge)
+
+
+def any_of(cases: Sequence[Sequence[Criterion]]) -> Criterion:
+    """Returns the criterion that in one case at least all criteria hold."""
+
+    def judge(evidence: Evidence) -> Outcome:
+        worst = [min((one.judge(evidence) for one in case), key=_rank) for case in cases]
+        return max(worst, key=_rank)
+
+    every = [one for case in cases for one in case]
+    about, measures = (tuple(chain(*names)) for names in zip(*((one.about, one.measures) for one in every), strict=True))
+    return Criterion(" or ".join(one.words for one in every), about, judge, measures)
+
+
+def _rank(outcome: Outcome) -> int:
+    return list(Verdict).index(outcome.verdict)
 
 
 def alike(first: str, second: str, measure: Measure, within: float) -> tuple[Criterion]:

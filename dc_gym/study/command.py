@@ -9,7 +9,7 @@ EVIDENCE/GROUP/NAME.tsv    its evidence
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,11 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
 from dc_gym.results import fingerprint
 from dc_gym.run.sweep import cpus
-from dc_gym.study import carry, collect, identity, page, score, table
+from dc_gym.study import carry, collect, headlines, identity, page, score, table
 from dc_gym.study.claims import Verdict
+from dc_gym.study.evidence import Evidence
 from dc_gym.study.find import ALL, Library
+from dc_gym.study.headlines import JudgedHeadline
 from dc_gym.study.model import Study, StudyOptions
 from dc_gym.study.page import Report
 from dc_gym.study.table import Table
@@ -62,6 +64,11 @@ class Desk:
         """Folder of the evidence that is read, and written by studies at their own length."""
         return (self.args.evidence or EVIDENCE).absolute()
 
+    @property
+    def full(self) -> bool:
+        """True if the evidence of `--length full` is asked for."""
+        return bool(getattr(self.args, "length", "default") == "full")
+
     def options(self, group: str) -> StudyOptions:
         args = self.args
         algorithms: tuple[str, ...] | None = None
@@ -74,7 +81,7 @@ class Desk:
             raise UsageError("--seeds 0: a study needs one seed at least; leave it out for the study's own number")
         return StudyOptions(
             out=self.out / group,
-            full=getattr(args, "length", "default") == "full",
+            full=self.full,
             all_cases=getattr(args, "cases", "default") == ALL,
             variants=tuple(getattr(args, "variants", ())),
             algorithms=algorithms,
@@ -165,9 +172,8 @@ def _stored(desk: Desk, study: Study, options: StudyOptions) -> Table:
     return table.read(table.write(desk.place_of(options), new_table, options.full))
 
 
-def _reports(desk: Desk, studies: Sequence[Study]) -> tuple[list[Report], list[str]]:
+def _reports(desk: Desk, studies: Sequence[Study], full: bool) -> tuple[list[Report], list[str]]:
     """Returns the contents of the pages of all studies that have evidence, and the names of the others."""
-    full = getattr(desk.args, "length", "default") == "full"
     today, lineage = identity.environment(), identity.read_lineage(desk.evidence)
     reports, missing = [], []
     for study in studies:
@@ -187,7 +193,7 @@ def _report(desk: Desk) -> int:
     groups = dict.fromkeys(study.group for study in studies)
     places: Mapping[str, Path] = {name: desk.out / name for name in (*groups, *(study.name for study in studies))}
     page.require_places(places, desk.args.force)
-    reports, missing = _reports(desk, studies)
+    reports, missing = _reports(desk, studies, desk.full)
     if not reports:
         raise UsageError(f"study report: no evidence of {', '.join(missing)} in {desk.evidence}; `dcgym study run` makes it")
     paths = {report.study.name: page.write(desk.out / report.study.name, report) for report in reports}
@@ -196,7 +202,8 @@ def _report(desk: Desk) -> int:
         if group_reports:
             entries = [(str(paths[report.study.name].relative_to(desk.out / group)), report) for report in group_reports]
             title = desk.library.title(group) if group in desk.library.groups() else group
-            say(f"page         {page.overview(desk.out / group, group, title, entries)}")
+            rows = _headlines(desk, [group])
+            say(f"page         {page.overview(desk.out / group, group, title, entries, rows)}")
     if desk.args.parquet:
         require_place(desk.args.parquet, is_marked("ARROW:schema"), force=desk.args.force)
         say(f"table        {table.write_parquet(desk.args.parquet, [report.table for report in reports])}")
@@ -205,8 +212,22 @@ def _report(desk: Desk) -> int:
     return 0
 
 
+def _headlines(desk: Desk, groups: Iterable[str]) -> list[JudgedHeadline]:
+    """Returns the verdicts on the headline statements of groups, from the evidence of the length that each part needs."""
+    rows = desk.library.headlines(groups)
+    parts = [part for row in rows for part in row.parts if not part.short]
+    known: dict[tuple[str, bool], tuple[Evidence, bool]] = {}
+    for full in (False, True):
+        studies = desk.library.chosen(sorted({part.study for part in parts if part.full is full}))
+        known |= {(report.study.name, full): (report.evidence, bool(report.old)) for report in _reports(desk, studies, full)[0]}
+    return [headlines.judge(row, known) for row in rows]
+
+
 def _score(desk: Desk) -> int:
-    reports, missing = _reports(desk, desk.library.chosen(desk.args.names or [ALL]))
+    studies = desk.library.chosen(desk.args.names or [ALL])
+    if rows := _headlines(desk, dict.fromkeys(study.group for study in studies)):
+        score.show_headlines(rows)
+    reports, missing = _reports(desk, studies, desk.full)
     score.show(reports, missing)
     if (drawn := score.write(desk.out, reports)) is not None:
         say(f"figure       {drawn}")

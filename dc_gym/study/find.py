@@ -11,7 +11,7 @@ import functools
 import importlib
 import itertools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -19,8 +19,9 @@ from types import ModuleType
 from dc_gym.base import usercode
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
-from dc_gym.study import findings
+from dc_gym.study import findings, headlines
 from dc_gym.study.findings import Cause
+from dc_gym.study.headlines import Headline
 from dc_gym.study.model import Study
 
 STUDY = "STUDY"
@@ -72,6 +73,15 @@ class Library:
         path = self.names()[name]
         module = f"{self.package}.{path.parent.name}.{path.stem}"
         return replace(_study(importlib.import_module(module), STUDY, str(path)), name=name, module=module)
+
+    def headlines(self, groups: Iterable[str]) -> list[Headline]:
+        """Returns the headline statements of groups, from the headlines.toml in the folder of each."""
+        rows: list[Headline] = []
+        for group in groups:
+            names = [name for name in self.names() if name.startswith(f"{group}/")]
+            files = {self.names()[name].with_name(headlines.FILE) for name in names}
+            rows += [row for file in files for row in headlines.read(file, names, self.load)]
+        return rows
 
     def causes(self, study: Study) -> dict[str, Cause]:
         """Returns the causes of a study's verdicts, from the findings.toml beside it."""

@@ -17,6 +17,7 @@ from dc_gym.study import drawing, identity
 from dc_gym.study.claims import Verdict, judge, plain, text
 from dc_gym.study.evidence import Evidence, Measure, VariantEvidence
 from dc_gym.study.findings import Cause, Finding, finding
+from dc_gym.study.headlines import JudgedHeadline, summary
 from dc_gym.study.model import Study
 from dc_gym.study.table import Table, evidence_of
 
@@ -96,11 +97,16 @@ def require_places(places: Mapping[str, Path], force: bool) -> None:
         require_place(folder / PAGE, is_marked(mark_of(name)), force=force)
 
 
-def overview(folder: Path, group: str, title: str, reports: Sequence[tuple[str, Report]]) -> Path:
-    """Writes one page about a group: a line a study, then all claims. `reports` have the paths of their pages below `folder`."""
+def overview(
+    folder: Path, group: str, title: str, reports: Sequence[tuple[str, Report]], rows: Sequence[JudgedHeadline] = ()
+) -> Path:
+    """Writes one page about a group: its headline statements, a line a study, then all claims.
+
+    `reports` have the paths of their pages below `folder`.
+    """
     lines = [(page, report, report.summary or "no claim of the source") for page, report in reports]
     claims = [(page, report, [as_dict(claim_finding) for claim_finding in report.findings]) for page, report in reports]
-    values = {"lines": lines, "reports": claims}
+    values = {"lines": lines, "reports": claims, "headlines": rows, "summary": summary(rows)}
     return put(folder / PAGE, html.render(PACKAGE, "overview.html.j2", title=title, mark=mark_of(group), **values))
 
 

@@ -19,7 +19,9 @@ from rich.table import Table as Shown
 
 from dc_gym.base import terminal
 from dc_gym.results.figures import kit
+from dc_gym.study import headlines
 from dc_gym.study.claims import Verdict
+from dc_gym.study.headlines import JudgedHeadline
 from dc_gym.study.page import Report
 
 if TYPE_CHECKING:
@@ -60,6 +62,21 @@ def shares(numbers: Sequence[Printed]) -> list[str]:
     """Returns the shares of numbers within 10 %, 1.5 times and 3 times, as text."""
     count = len(numbers)
     return [f"{sum(entry.factor <= factor for entry in numbers) / count:.0%}" if count else "-" for factor in WITHIN]
+
+
+def show_headlines(rows: Sequence[JudgedHeadline]) -> None:
+    """Prints the headline statements with their verdicts, a row each, and the parts' below one another."""
+    titles = ("", "what the source says", "verdict", "parts", "what was measured, or what is missing")
+    table = Shown(*(Column(title, overflow="fold") for title in titles), show_edge=False, pad_edge=False)
+    for row in rows:
+        stated = f"{row.headline.says} ({row.headline.source})"
+        for number, (part, words) in enumerate(row.lines):
+            first = (row.headline.id, stated, row.verdict) if not number else ("", "", "")
+            table.add_row(*map(escape, (*first, part, words)))
+        table.add_section()
+    console = terminal.wide_console()
+    console.print(table)
+    console.print(escape(headlines.summary(rows)) + "\n", soft_wrap=True)
 
 
 def show(reports: Sequence[Report], missing: Sequence[str]) -> None:

@@ -46,8 +46,9 @@ def flows(seed: int) -> str:
 
 def _claims(rival: str) -> Iterator[Claim]:
     words = f"The mean queue is an order of magnitude shorter than with {rival}"
-    yield Claim(words, SOURCE, (below(TRAINED, rival, QUEUE, 1 / SHORTER),))
-    yield Claim(f"The throughput is {MORE - 1:.1%} higher than with {rival}", SOURCE, (above(TRAINED, rival, USE, MORE),))
+    source = SOURCE if rival in RIVALS else "ours: the figure has SECN1 and SECN2"
+    yield Claim(words, source, (below(TRAINED, rival, QUEUE, 1 / SHORTER),))
+    yield Claim(f"The throughput is {MORE - 1:.1%} higher than with {rival}", source, (above(TRAINED, rival, USE, MORE),))
     words = f"The mean queue is shorter than with {rival}, and the throughput is not lower by more than 1 % (ours)"
     yield Claim(words, OURS, (below(TRAINED, rival, QUEUE), above(TRAINED, rival, USE, 0.99)))
 

@@ -7,10 +7,17 @@ from collections.abc import Iterator
 
 from dc_gym.benchmarks.studies.iroko import common
 from dc_gym.benchmarks.studies.iroko.common import DCTCP, GOODPUT, REWARD, SWITCH, WHILE_LEARNING, episode, learning
-from dc_gym.study import Claim, above, below
+from dc_gym.study import Claim, Floats, above, below, learned
 
 TITLE = "Dumbbell at 10 Mbit/s, TCP: reward, goodput and queues"
 SOURCE = "thesis, section 5, figure 5.2"
+
+
+FALLS = "While they train the queue falls from the first to the last tenth of steps"
+
+
+def _falls(steps: Floats, queue: Floats) -> bool:
+    return bool(queue[steps > 0.9 * steps[-1]].mean() < queue[steps <= 0.1 * steps[-1]].mean())
 
 
 def _claims() -> Iterator[Claim]:
@@ -29,6 +36,8 @@ def _claims() -> Iterator[Claim]:
     for agent, source in (("DDPG", SOURCE), ("APPO", SOURCE), ("PPO", "ours: the synchronous form of APPO")):
         less = below(learning(agent), episode(DCTCP), GOODPUT)
         yield Claim(f"Learning agents pay with bandwidth: {agent}", source, (less,), WHILE_LEARNING)
+    criteria = tuple(learned(agent, "the queue falls", SWITCH, _falls) for agent in ("DDPG", "APPO"))
+    yield Claim(FALLS, "ours: a headline's criterion", criteria)
 
 
 STUDY = common.study(common.DUMBBELL_10M, TITLE, [*_claims()], (*common.PANELS, common.RTT_PANEL))

@@ -27,6 +27,12 @@ def _starts_well_and_collapses(steps: Floats, goodput_bps: Floats) -> bool:
     return bool(goodput_bps[first].max() > 0.5 * LINE_BPS and np.mean(goodput_bps[last]) < 0.25 * LINE_BPS)
 
 
+def _halves(steps: Floats, goodput_bps: Floats) -> bool:
+    tenths = [goodput_bps[(steps > part * steps[-1]) & (steps <= (part + 0.1) * steps[-1])].mean() for part in np.arange(10) / 10]
+    return bool(tenths[-1] < 0.5 * max(tenths[:-1]))
+
+
+HALVED = "DDPG's goodput ends below half of what it was"
 COLLAPSE = "goodput in training above 500 Mbit/s in its first half, below 250 on average in its last tenth"
 CLAIMS = (
     Claim(
@@ -44,6 +50,7 @@ CLAIMS = (
         SOURCE,
         (learned("DDPG", COLLAPSE, GOODPUT, _starts_well_and_collapses),),
     ),
+    Claim(HALVED, "ours: a headline's criterion", (learned("DDPG", "last tenth below half of the greatest", GOODPUT, _halves),)),
     Claim(
         "Under stock tbf cuts of one step in 128 take away half of the goodput, and earn more than DCTCP",
         "ours: a policy by hand",

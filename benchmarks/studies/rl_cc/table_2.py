@@ -32,6 +32,8 @@ FLOWS = (16, 64, 128)
 WHO = {"LSTM": ("rlcc-mlp", 450_000, "#D55E00"), "MLP": ("rlcc-mlp", 17_000, "#117733"), "tree": ("rlcc-tree", 900, "#332288")}
 """Controller, time of a decision in ns, and color."""
 NETS = ("LSTM", "MLP")
+SHARED_PROCESSOR = "ours: a processor that all flows of a NIC share"
+"""The source of claims on networks in turn."""
 PAPER = {
     "LSTM": ((0.91, 0), (0.33, 60e3), (0.40, 16e3)),
     "MLP": ((0.91, 0), (0.31, 60e3), (0.39, 16e3)),
@@ -106,9 +108,10 @@ VARIANTS = [
 def _slower(net: str, flows: int, setup: str) -> Iterator[Claim]:
     tree, other = (name(of_setup(contestant, setup), flows) for contestant in ("tree", net))
     goodput, drops = above(tree, other, common.GOODPUT, SLOWER), below(tree, other, common.LATE_DROPS, FEWER)
-    yield Claim(f"With {flows} flows the tree has at least twice the goodput of the {net}", SOURCE, (goodput,))
+    source = SOURCE if net in NETS else SHARED_PROCESSOR
+    yield Claim(f"With {flows} flows the tree has at least twice the goodput of the {net}", source, (goodput,))
     fewer = f"With {flows} flows the tree drops at least 100 times fewer packets a flow than the {net}"
-    yield Claim(fewer, SOURCE + "; after bring-up", (drops,))
+    yield Claim(fewer, source + "; after bring-up", (drops,))
 
 
 def _claims(setup: str) -> Iterator[Claim]:
