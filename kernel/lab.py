@@ -54,6 +54,8 @@ LOST_PROCESS = "Unexpectedly lost MM child"
 REFUSED = "the host refused the lab a file descriptor"
 """Part of the lab kernel's message that the machine's limit of open files has kept something from its programs."""
 NATIVE, OBJECT = "lab_native", "lab_object"  # kernel parameters; the kernel's messages on these files begin with them
+ACKS = "acks.bin"
+"""The file of the records of ACKs (drivers/lab_acks.c), in the first folder that the lab writes to."""
 HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own of these
 
 
@@ -83,6 +85,8 @@ class LabConfig:
     """Native objects (drivers/nic_native.h) that the kernel reads at boot."""
     object: Path | None = None
     """TCPs of one's own (objects.py), which the kernel reads at boot."""
+    acks: int = 0
+    """The most records of ACKs that the kernel writes to the file ACKS; 0: no file, and programs can ask for none."""
     kernel_args: Sequence[str] = ()
     writable: Sequence[Path] = ()
     """The folders of the host that the lab may write to. They exist. None: all of run_dir, as for programs that are trusted."""
@@ -549,6 +553,7 @@ def _kernel_args(config: LabConfig, folders: LabFolders, channel_fd: int) -> lis
         f"uml_dir={behind(folders.writable_fds[0])}/", "umid=uml",
         *(f"{NATIVE}={folders.reach(path.parent)}/{path.name}" for path in config.native),
         *(f"{OBJECT}={folders.reach(path.parent)}/{path.name}" for path in (config.object,) if path is not None),
+        *([f"lab_acks={config.acks},{behind(folders.writable_fds[0])}/{ACKS}"] if config.acks else []),
         *config.kernel_args,
     ]  # fmt: skip
 

@@ -56,6 +56,7 @@ def tables(
     classes: list[dict[str, Any]] | None = None,
     class_queues: list[dict[str, Any]] | None = None,
     nic_events: list[dict[str, Any]] | None = None,
+    acks: list[dict[str, Any]] | None = None,
 ) -> Tables:
     """Returns tables from rows given as dicts."""
     return Tables.build(
@@ -67,6 +68,7 @@ def tables(
         classes=array("classes", classes or []),
         class_queues=array("class_queues", class_queues or []),
         nic_events=array("nic_events", nic_events or []),
+        acks=array("acks", acks or []),
         ports=of_ports or ports(),
     )
 

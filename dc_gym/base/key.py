@@ -100,6 +100,12 @@ def _words(value: list[Any]) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _numbers(value: list[Any]) -> tuple[int, ...]:
+    if not all(type(number) is int and number >= 0 for number in value):
+        raise SpecError("not a list of numbers")
+    return tuple(value)
+
+
 def _quantity(example: str, parse: Callable[[str], int], write: Callable[[int], str], unit: str, of: Mapping[str, int]) -> Kind:
     return Kind((str,), example, parse, write, unit, units.pattern(of))
 
@@ -125,6 +131,7 @@ SHARE_PPM = _share_of(PPM, "_ppm")
 SHARE_PPB = _share_of(PPB, "_ppb")
 PATHS = Kind((list,), 'a list such as ["ring.py"]', _paths, lambda value: list(map(str, value)))
 WORDS = Kind((list,), 'a list such as ["s1-eth3"]', _words, list)
+NUMBERS = Kind((list,), "a list such as [0, 3]", _numbers, list)
 ARGS = Kind((dict,), "a table such as { depth = 2 }", lambda value: tuple(value.items()), dict)
 PATH = Kind((str,), 'a path such as "flows.csv"', Path, str)
 CODE_PATH = Kind((str,), 'a path such as "my.py"', Path, str)

@@ -93,6 +93,7 @@ def _show_result(result: Result) -> None:
         *_program_rows(result.manifest.get("exec", ())),
         *_agent_rows(result.manifest.get("agent")),
         *_capture_rows(result.manifest.get("capture", ())),
+        *_ack_rows(result.manifest.get("acks")),
         ("digest", result.digest),
         ("result", str(result.path)),
     ]
@@ -173,6 +174,11 @@ def _capture_rows(captures: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]
         lost = f"; {capture['lost']:,} found no room" if capture["lost"] else ""
         rows.append(("capture", f"{capture['file']}: {capture['sent']:,} frames sent, {capture['received']:,} received{lost}"))
     return rows
+
+
+def _ack_rows(counts: Mapping[str, int] | None) -> list[tuple[str, str]]:
+    """Returns how many ACKs the run recorded."""
+    return [("acks", f"{counts['kept']:,} recorded, {counts['lost']:,} found no room")] if counts else []
 
 
 def _program_rows(ends: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:

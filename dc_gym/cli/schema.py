@@ -15,6 +15,7 @@ from typing import Any
 
 from dc_gym.base.key import (
     AMOUNT,
+    NUMBERS,
     PATHS,
     RATE,
     SHARE_PPM,
@@ -270,6 +271,8 @@ def _type(kind: Kind, of: type, low: float | None, high: float | None) -> dict[s
         form |= {} if high is None else {"maximum": high / kind.parts if kind.parts > 1 else high}
     if kind in (PATHS, WORDS):
         form["items"] = {"type": "string", "minLength": 1}
+    if kind is NUMBERS:
+        form["items"] = {"type": "integer", "minimum": 0}
     if kind is DSCP_LIST:
         form["items"] = {"type": "integer", "minimum": 0, "maximum": DSCPS - 1}
     if kind is PAIR:

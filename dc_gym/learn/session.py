@@ -111,6 +111,8 @@ class Session:
             raise AgentError("workload.exec: an environment starts flows anew with each episode, programs not; leave them out")
         if spec.capture.ports:
             raise AgentError("capture.ports: an environment keeps no frames, a run with controller.policy does; leave it out")
+        if spec.monitor.records_acks:
+            raise AgentError("monitor.tcp: an environment keeps no ACKs, a run with controller.policy does; leave it out")
         self.experiment: Experiment = Experiment.of(external(spec)) if like is None else like.experiment
         self.scene: Scene = Scene.of(self.experiment) if like is None else like.scene
         self.boots = 0

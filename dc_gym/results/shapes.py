@@ -68,6 +68,7 @@ MANIFEST: Shape = {
     "nic?": {},
     "agent?": ({str: (NUMBER, str, bool, None, [ANY], {})}, None),
     "capture?": [{"port": str, "file": str}],
+    "acks?": {"kept": COUNT, "lost": COUNT},
     "events?": [{"t_ns": TIME_NS, "label": str}],
     "inputs?": {str: str},
     "policies?": {str: str},

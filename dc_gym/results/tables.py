@@ -298,6 +298,24 @@ TABLES = {
             time="t_ns",
             optional=True,
         ),
+        TableSchema(
+            "acks",
+            (
+                Column("t_ns", "<i8", "when the sender got the ACK; all columns are as its congestion control left them"),
+                Column("flow", "<u4", "as in `flows`"),
+                Column("cwnd_packets", "<u4", "`tcpi_snd_cwnd`"),
+                Column("ssthresh_packets", "<u4", "`tcpi_snd_ssthresh`; 2147483647 before the first"),
+                Column("srtt_ns", "<u8", "`tcpi_rtt` in the kernel's steps of 125 ns; 0: not measured yet"),
+                Column("delivered_packets", "<u4", "`tcpi_delivered`: sent and arrived, with the SYN and the FIN"),
+                Column("bytes_acked", "<u8", "payload, as in `tcp`"),
+                Column("in_flight_packets", "<u4", "sent, and neither acknowledged (SACK counts) nor believed to be lost"),
+                Column("unacked_bytes", "<u4", "sent, and not acknowledged (SACK does not count)"),
+                Column("ca_state", "<u4", f"`tcpi_ca_state`: {CA_STATES}"),
+            ),
+            order=("t_ns", "flow"),
+            time="t_ns",
+            optional=True,
+        ),
     )
 }
 """All tables, in the order of the digest."""
@@ -367,6 +385,7 @@ class Tables:
     classes: Records = field(default_factory=lambda: empty("classes"))
     class_queues: Records = field(default_factory=lambda: empty("class_queues"))
     nic_events: Records = field(default_factory=lambda: empty("nic_events"))
+    acks: Records = field(default_factory=lambda: empty("acks"))
     controllers: tuple[str, ...] = field(default_factory=controllers.names)
     """The controllers, by the row numbers in the records."""
 

@@ -122,6 +122,8 @@ class Spec:
             raise KeyFault("controller.name", self.controller.name, why)
         if self.ground == "host" and self.controller.accecn:
             raise KeyFault("controller.accecn", True, 'needs the kernel of a lab; give ground = "lab", or leave it out')
+        if self.ground == "host" and self.monitor.records_acks:
+            raise KeyFault("monitor.tcp", "acks", 'needs the kernel of a lab; give ground = "lab", or leave it out')
         self._check_fabric()
         self._check_agent()
         self._check_nic()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from dc_gym.base.key import (
     KIB,
     MIB,
     MS,
+    NUMBERS,
     POLICY,
     SIZE,
     TEXT,
@@ -31,10 +33,12 @@ from dc_gym.base.key import (
 from dc_gym.ctrl import controllers, policies
 from dc_gym.ctrl.controllers import Controller
 from dc_gym.topologies.waits import LAB_T0_NS
+from dc_gym.traffic.flows import FlowRequest
 
 SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LINKS = ("auto", "cable", "netem", "tbf")
 EVENT_LOOP = ("on", "off")
+TCP_RECORDS = ("samples", "acks")
 ACCECN = "3"
 """net.ipv4.tcp_ecn by which a host asks for accurate ECN and grants it."""
 NO_UNREACHABLE = {"net/ipv4/icmp_ratelimit": str(24 * 3600 * 1000)}
@@ -186,16 +190,47 @@ class MonitorSpec:
     tcp_interval_ns: int = key(
         TIME, name="tcp_interval", low=10 * US, otherwise="`interval`", help="time between two samples of `TCP_INFO`"
     )
+    tcp: str | None = key(
+        TEXT,
+        names=lambda: TCP_RECORDS,
+        otherwise="`samples`",
+        help="`acks`: beside the samples, a record of each ACK that a sender gets, in `acks.parquet`; only in a lab",
+    )
+    tcp_flows: tuple[int, ...] | None = key(
+        NUMBERS, otherwise="all", help='with `tcp = "acks"`: the flows whose ACKs are recorded, by their numbers in `flows`'
+    )
 
     def __post_init__(self) -> None:
         if missing(self, "tcp_interval_ns"):
             object.__setattr__(self, "tcp_interval_ns", self.interval_ns)
         check(self, "monitor.")
+        if self.tcp_flows is not None and not self.records_acks:
+            raise KeyFault("monitor.tcp_flows", list(self.tcp_flows), 'has no effect without monitor.tcp = "acks"; give that')
+
+    @property
+    def records_acks(self) -> bool:
+        """True if the run records ACKs."""
+        return self.tcp == "acks"
+
+    def traced(self, requests: Iterable[FlowRequest]) -> frozenset[int]:
+        """Returns the numbers of the flows whose ACKs are recorded. Raises KeyFault for one that is not there, or has no TCP."""
+        transports = [request.transport for request in requests] if self.records_acks else []
+        over_tcp = frozenset(number for number, transport in enumerate(transports) if transport == "tcp")
+        if self.records_acks and not over_tcp:
+            raise KeyFault("monitor.tcp", self.tcp, "has no effect: the workload has no flow over tcp; leave it out")
+        for number in self.tcp_flows or ():
+            if number >= len(transports):
+                why = f"there is no flow {number}; the workload's are 0 .. {len(transports) - 1}"
+                raise KeyFault("monitor.tcp_flows", list(self.tcp_flows or ()), why)
+            if number not in over_tcp:
+                why = f"flow {number} goes over {transports[number]}; name flows over tcp"
+                raise KeyFault("monitor.tcp_flows", list(self.tcp_flows or ()), why)
+        return over_tcp if self.tcp_flows is None else frozenset(self.tcp_flows)
 
     def every(self, interval_ns: int) -> MonitorSpec:
         """Returns the section with this interval where the spec gives none."""
         tcp_interval_ns = None if missing(self, "tcp_interval_ns") else self.tcp_interval_ns
-        return MonitorSpec(interval_ns=interval_ns, tcp_interval_ns=tcp_interval_ns or interval_ns)
+        return replace(self, interval_ns=interval_ns, tcp_interval_ns=tcp_interval_ns or interval_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

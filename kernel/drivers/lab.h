@@ -115,6 +115,26 @@ struct lab_calls {
 /* Socket options of TCP (level SOL_TCP, an int above 0), which Linux does not have. */
 #define TCP_SND_CWND       1101 /* packets: the window of the congestion control `agent`; others refuse it */
 #define TCP_SND_CWND_CLAMP 1102 /* packets: the window of any congestion control is at most this */
+#define TCP_LAB_ACKS       1103 /* 1 + a flow's number: what each ACK leaves behind is recorded (lab_acks.c) */
+
+/* A connection when it has taken an ACK: a record of the file that lab_acks=MOST,PATH names. */
+struct lab_ack {
+	__u64 t_ns;        /* CLOCK_MONOTONIC */
+	__u64 bytes_acked; /* with the SYN, and the FIN, as tcpi_bytes_acked */
+	__u32 flow;
+	__u32 srtt_us_8; /* eighths of a microsecond */
+	__u32 cwnd_packets, ssthresh_packets;
+	__u32 delivered_packets; /* tcpi_delivered */
+	__u32 in_flight_packets; /* sent, and neither acknowledged nor believed to be lost */
+	__u32 unacked_bytes;     /* sent, and not acknowledged */
+	__u32 ca_state;          /* tcpi_ca_state */
+};
+
+/* What follows the records when the lab has ended. */
+struct lab_acks_end {
+	__u64 kept; /* the first MOST */
+	__u64 lost; /* the others */
+};
 
 /* The cable's attributes below IFLA_INFO_DATA. */
 enum {

@@ -13,8 +13,9 @@
  *
  * Nothing but the option changes what was set. Until then it is the initial window.
  */
+#include "lab_acks.h"
+
 #include <linux/lab.h>
-#include <net/tcp.h>
 
 struct agent {
 	u32 window;      /* that was set; 0: none yet */
@@ -109,10 +110,12 @@ int lab_tcp_setsockopt(struct sock *sk, int optname, int value)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct agent *agent = inet_csk_ca(sk);
 
-	if (optname != TCP_SND_CWND && optname != TCP_SND_CWND_CLAMP)
+	if (optname != TCP_SND_CWND && optname != TCP_SND_CWND_CLAMP && optname != TCP_LAB_ACKS)
 		return -ENOPROTOOPT;
 	if (value < 1)
 		return -EINVAL;
+	if (optname == TCP_LAB_ACKS)
+		return lab_acks_choose(tp, value);
 	if (optname == TCP_SND_CWND) {
 		if (!runs_agent(sk))
 			return -EOPNOTSUPP;

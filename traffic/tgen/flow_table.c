@@ -87,6 +87,7 @@ static int check_numbers(const struct record_place *at, const struct flow_table 
 		{ "dst_port", flow->dst_port, 1, UINT16_MAX },
 		{ "gaps", flow->gaps, 0, NR_GAPS - 1 },
 		{ "dscp", flow->dscp, 0, FLOW_DSCP_MAX },
+		{ "acks", flow->acks, 0, flow->transport == FLOW_TCP },
 		{ "packet_bytes", flow->packet_bytes, 1, FLOW_PACKET_MAX },
 		{ "opens_start", flow->opens_start, 0, t->nopens },
 		{ "opens_len", flow->opens_len, 0, FLOW_LIST_MAX },

@@ -51,7 +51,8 @@ struct flow_spec {
 	uint8_t transport, gaps;         /* enum flow_transport, enum flow_gaps */
 	char cc[FLOW_CC_MAX];            /* congestion control; a word and a NUL */
 	uint8_t dscp;                    /* of its packets, and of TCP's that answer them */
-	uint8_t reserved[5];
+	uint8_t acks;                    /* 1: TCP_LAB_ACKS (lab.h) */
+	uint8_t reserved[4];
 	uint32_t packet_bytes; /* payload of a full packet */
 };
 

@@ -14,6 +14,7 @@ struct net_sender flow_sender(const struct run *run, uint32_t number, int ahead)
 				    .cc = spec->transport == FLOW_TCP ? spec->cc : NULL,
 				    .limits = &run->hosts.limits[spec->src_ns],
 				    .ahead = ahead,
+				    .acks = spec->acks ? (int)number + 1 : 0,
 				    .dscp = spec->dscp };
 }
 

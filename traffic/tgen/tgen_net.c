@@ -139,11 +139,14 @@ static void plan_tcp(struct calls *calls, struct net_plan *plan, const struct ne
 {
 	plan->sndbuf = sender->limits->sndbuf / 2; /* the kernel doubles it */
 	plan->ahead = sender->ahead;
+	plan->acks = sender->acks;
 	calls_add(calls, "TCP_CONGESTION", SYS_setsockopt,
 		  (__u64[6]){ 0, IPPROTO_TCP, TCP_CONGESTION, (uintptr_t)sender->cc, strlen(sender->cc) });
 	calls_take_opened(calls, 0);
 	plan_option(calls, "SO_SNDBUFFORCE", SOL_SOCKET, SO_SNDBUFFORCE, &plan->sndbuf);
 	plan_option(calls, "TCP_NOTSENT_LOWAT", IPPROTO_TCP, TCP_NOTSENT_LOWAT, &plan->ahead);
+	if (plan->acks)
+		plan_option(calls, "TCP_LAB_ACKS", IPPROTO_TCP, TCP_LAB_ACKS, &plan->acks);
 }
 
 /* IP_TOS also changes the socket's priority; a host's queue shall not tell classes apart by that. ECN stays

@@ -42,13 +42,14 @@ struct net_sender {
 	const char *cc;                  /* NULL: datagrams */
 	const struct net_limits *limits; /* of TCP */
 	int ahead;                       /* likewise */
+	int acks;                        /* likewise: the value of TCP_LAB_ACKS; 0: none */
 	uint8_t dscp;
 };
 
 /* At what planned calls point until they are run. */
 struct net_plan {
 	struct sockaddr_in from, to;
-	int sndbuf, ahead, reuse, tos, priority, batch;
+	int sndbuf, ahead, acks, reuse, tos, priority, batch;
 	struct epoll_event event;
 	const __s64 *opened; /* the descriptor, or a negative number */
 };

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 INTERVALS = 200
+PALE = "#9DB8CC"
+"""The colour of a flow among many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,23 @@ def load_series(result: Result, intervals: int = INTERVALS) -> Series:
     sampled_ns = max(run_spec.monitor.interval_ns, run_spec.monitor.tcp_interval_ns)
     most = max(1, run_spec.time.duration_ns // sampled_ns)
     return series(result.stored, run_spec.time.duration_ns, Window.of(run_spec), min(intervals, most), as_arrived=True)
+
+
+def windows_of(result: Result) -> dict[int, tuple[Floats, Floats]]:
+    """Returns the congestion windows of the flows whose ACKs were recorded: times in s and packets, where a window changed.
+
+    The keys are the flows' rows in their table.
+    """
+    parts: dict[int, list[tuple[Floats, Floats]]] = {}
+    for piece in result.stored.pieces("acks", "t_ns", "flow", "cwnd_packets"):
+        rows = np.searchsorted(result.records("flows")["flow"], piece["flow"])
+        for row in np.unique(rows[rows < MOST_LINES]).tolist():
+            t_ns, packets = piece["t_ns"][rows == row], piece["cwnd_packets"][rows == row].astype(np.float64)
+            changed = np.diff(packets, prepend=-1) != 0
+            changed[-1] = True
+            parts.setdefault(row, []).append((t_ns[changed] / 1e9, packets[changed]))
+    joined = {row: [np.concatenate(column) for column in zip(*lines, strict=True)] for row, lines in parts.items()}
+    return {row: (t_s, packets) for row, (t_s, packets) in joined.items()}
 
 
 def plot_to(result: Result, path: Path, force: bool = False) -> Path:
@@ -85,7 +104,7 @@ def draw(result: Result) -> Figure:
     acting = styles.label_of_section(result.controller)
     title = f"{run_spec.name}: {acting}, seed {run_spec.seed}"
     warmup_s, markings = run_spec.time.warmup_ns / 1e9, Markings.of(result)
-    return run_figure(load_series(result), title, labels, warmup_s, caption, programs, marks, markings)
+    return run_figure(load_series(result), title, labels, warmup_s, caption, programs, marks, markings, windows_of(result))
 
 
 def run_figure(
@@ -97,13 +116,14 @@ def run_figure(
     programs: Sequence[ProgramTimes] = (),
     marks: Sequence[EventMark] = (),
     markings: Markings | None = None,
+    windows: Mapping[int, tuple[Floats, Floats]] | None = None,
 ) -> Figure:
     """Returns a figure of one run over time, in panels one above the other. The warm-up is shaded, and events are lines.
 
     The queue is always shown; goodput, RTT and fairness where there are flows. Over RDMA there is also the rate that the NIC
     allows each flow, and the RTT is shown only if the algorithm has it measured. If there are programs or no flows, the busiest
     link is shown; with programs, the times at which they ran. Flows of several classes are coloured by class. Where an agent set
-    the marking of the queue that is shown, its thresholds are below the queue.
+    the marking of the queue that is shown, its thresholds are below the queue. `windows` are shown as `windows_of` returns them.
     """
     scale = readable.axis_scale("s", run.end_s)
     panels: list[Callable[[Axes, Series], object]] = [_run_queue]
@@ -114,6 +134,7 @@ def run_figure(
     goodput = len(panels)
     if run.flows:
         panels += [*([_class_panel] if run.classes else []), _goodput_panel, *([_allowed_panel] if run.over_rdma else [])]
+        panels += [_window_panel(windows, scale)] if windows else []
         panels += [_rtt_panel] if np.isfinite(run.mean_srtt_us).any() else []
         panels += [_run_fairness] if np.isfinite(run.jain).any() else []
     run = replace(run, t_s=run.t_s / scale.factor)
@@ -240,6 +261,19 @@ def _rtt_panel(ax: Axes, run: Series) -> None:
         _run_flows(ax, run, run.srtt_us, *kit.time_unit(run.srtt_us), name)
 
 
+def _window_panel(windows: Mapping[int, tuple[Floats, Floats]], time: Scale) -> Callable[[Axes, Series], object]:
+    def panel(ax: Axes, run: Series) -> None:
+        by_class, many = _colors_by_class(run), run.flows > len(kit.FLOW_COLORS)
+        for flow, (t_s, packets) in windows.items():
+            color = by_class[flow] if by_class else PALE if many else kit.FLOW_COLORS[flow]
+            ax.plot(t_s / time.factor, packets, color=color, linewidth=0.7 if many else 1.1, drawstyle="steps-post")
+        ax.set_ylabel("Window (packets)")
+        ax.set_title("Congestion window at each ACK", loc="left")
+        kit.from_zero(ax, np.concatenate([packets for _, packets in windows.values()]))
+
+    return panel
+
+
 def _has_tcp(run: Series) -> bool:
     """Returns whether there are flows over TCP beside others."""
     return any(flow_class.transport == "tcp" for flow_class in run.classes)
@@ -254,7 +288,7 @@ def _run_flows(ax: Axes, run: Series, values: Floats, scale: float, unit: str, n
     """Draws one line for each flow. With many flows the lines are thin, and the mean of one class is drawn over them."""
     many, by_class = len(values) > len(kit.FLOW_COLORS), _colors_by_class(run)
     for flow, line in enumerate(values):
-        color = by_class[flow] if by_class else "#9DB8CC" if many else kit.FLOW_COLORS[flow]
+        color = by_class[flow] if by_class else PALE if many else kit.FLOW_COLORS[flow]
         ax.plot(run.t_s, line / scale, color=color, linewidth=0.7 if many else 1.3)
     if many and not by_class:
         ax.plot(run.t_s, band(np.where(values > 0, values, np.nan))[0] / scale, color=kit.FLOW_COLORS[0], linewidth=1.8)
@@ -284,7 +318,7 @@ def _flow_legend(ax: Axes, labels: Sequence[str]) -> None:
         lines = [kit.sample(color, linewidth=2) for color in kit.FLOW_COLORS[: len(labels)]]
         names = list(labels)
     elif labels:
-        lines = [kit.sample("#9DB8CC", linewidth=1), kit.sample(kit.FLOW_COLORS[0], linewidth=2)]
+        lines = [kit.sample(PALE, linewidth=1), kit.sample(kit.FLOW_COLORS[0], linewidth=2)]
         names = [f"each of {len(labels)} flows", "mean of those under way"]
     else:
         return

@@ -33,6 +33,8 @@ from dc_gym.run.plan.plan import ASK, GO_ON, GROUND, OUT, PLAN_STEP, Plan
 from dc_gym.spec import Spec, nic_configuration
 from dc_gym.traffic import execs
 
+MOST_ACKS = 1 << 23
+"""The most ACKs of a run that are recorded: 400 MB."""
 GRACE_NS = 600 * 10**9  # virtual time after the traffic, for counting
 NS = 1e-9
 MOST_SHOWN = 5
@@ -63,6 +65,7 @@ def lab_config(
         virtual_limit_ns=virtual_limit_ns,
         native=() if native is None else (native,),
         object=tcp,
+        acks=MOST_ACKS if spec.monitor.records_acks else 0,
         writable=written_by_ground(folder),
         reads=[*_folders_of_programs(spec), *(path.parent for path in files)],
     )

@@ -10,7 +10,7 @@ and ctrl/nic/nics.h. A test compares the layouts. An IPv4 address is four bytes.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,8 @@ FLOW = RecordKind(
             ("gaps", "u1"),
             ("cc", "S16"),
             ("dscp", "u1"),
-            ("reserved", "u1", 5),
+            ("acks", "u1"),
+            ("reserved", "u1", 4),
             ("packet_bytes", "<u4"),
         ]
     ),
@@ -248,12 +249,12 @@ def _port(row: Row, hosts: set[str]) -> dict[str, object]:
 PACKET_HEADERS_BYTES = {"tcp": TCP_HEADERS_BYTES, "udp": UDP_HEADERS_BYTES, "rdma": FRAME_HEADERS_BYTES - ETHERNET_BYTES}
 
 
-def write_flows(path: Path, schedule: Schedule, graph: Graph) -> None:
-    """Writes the file of `tgen --flows`."""
-    record_file.write(path, *flow_tables(schedule, graph.mtu_bytes))
+def write_flows(path: Path, schedule: Schedule, graph: Graph, traced: Container[int] = ()) -> None:
+    """Writes the file of `tgen --flows`. The ACKs of flows with the numbers `traced` are recorded."""
+    record_file.write(path, *flow_tables(schedule, graph.mtu_bytes, traced))
 
 
-def flow_tables(schedule: Schedule, mtu_bytes: int = MTU_BYTES) -> tuple[Table, Table, Table, Table]:
+def flow_tables(schedule: Schedule, mtu_bytes: int = MTU_BYTES, traced: Container[int] = ()) -> tuple[Table, Table, Table, Table]:
     """Returns the namespaces, the flows, the gates that they open and the rows of the ports that they cross."""
     netns: dict[str, int] = {}
     listeners: dict[tuple[object, ...], int] = {}
@@ -284,6 +285,7 @@ def flow_tables(schedule: Schedule, mtu_bytes: int = MTU_BYTES) -> tuple[Table, 
                 "gaps": GAPS.index(request.gaps),
                 "cc": flow.cc,
                 "dscp": request.dscp or 0,
+                "acks": int(flow.flow in traced),
                 "packet_bytes": mtu_bytes - PACKET_HEADERS_BYTES[str(request.transport)],
             }
         )

@@ -81,7 +81,8 @@ def write_plan(
         waits=Waits.of(graph),
     )
     plan.write(folder / "plan.json")
-    inputs.write_flows(folder / FLOWS, experiment.schedule, experiment.graph)
+    traced = spec.monitor.traced(flow.request for flow in experiment.schedule.flows)
+    inputs.write_flows(folder / FLOWS, experiment.schedule, experiment.graph, traced)
     inputs.write_rows(folder / PORTS, graph)
     if spec.capture.ports:
         inputs.write_ports(folder / CAPTURED, graph, spec.capture.ports)

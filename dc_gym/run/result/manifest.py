@@ -112,7 +112,7 @@ def _findings(run: PreparedRun, ports: Sequence[Mapping[str, Any]], counts: RunC
         "conservation": counts.conservation,
         **({} if counts.deadlock is None else {"deadlock": list(counts.deadlock)}),
         "calibration": calibration.rows(ports, ground_counts["read_back"]) + ground_counts.get("calibration", []),
-    } | {name: ground_counts[name] for name in ("fidelity", "exec") if ground_counts.get(name)}
+    } | {name: ground_counts[name] for name in ("fidelity", "exec", "acks") if ground_counts.get(name)}
 
 
 def _captures(ground_counts: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -41,6 +41,9 @@ def conclude(run: PreparedRun, ovs: OpenVSwitch, partial: Path, clock: Clock, pr
     if counts.deadlock is not None:
         circle = ", ".join(counts.deadlock)
         progress.announce(f"warning: a deadlock of pauses: {circle} wait for one another, and the last for the first")
+    if lost := counts.found["acks"].get("lost"):
+        room = f"the record of ACKs has room for {counts.found['acks']['kept']:,}, and {lost:,} later ones are not in it"
+        progress.announce(f"warning: {room}; name fewer flows in monitor.tcp_flows, or shorten time.duration")
     digest = results.write_tables(partial, Names.of(ports), read_tables(experiment, private / OUT, counts.t0_ns))
     shutil.rmtree(private)
     if experiment.spec.capture.ports:

@@ -21,7 +21,7 @@ from dc_gym.run.grounds import conservation
 from dc_gym.run.plan import nics
 from dc_gym.run.plan.experiment import Experiment
 from dc_gym.run.plan.plan import EVENTS_DONE, GROUND
-from dc_gym.run.result import deadlocks, event_log, nic_log, tgen_log
+from dc_gym.run.result import ack_log, deadlocks, event_log, nic_log, tgen_log
 from dc_gym.spec import Spec
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.schedule import Schedule
@@ -61,6 +61,7 @@ class RunCounts:
 def read_counts(experiment: Experiment, folder: Path) -> RunCounts:
     """Returns the counters of a run. `folder` has the files that the ground wrote."""
     ground_counts = plain_json.read(folder / GROUND)
+    ground_counts |= {"acks": ack_log.counts(folder)}
     counts = RunCounts.of(experiment.graph, ground_counts, event_log.rows(experiment, folder / EVENTS_DONE))
     paused = {port: values.get("paused_classes", 0) for port, values in ground_counts["after"].items()}
     circle = deadlocks.at_end(experiment.graph, experiment.router, experiment.schedule, folder / "queues.trace", paused)
@@ -82,7 +83,12 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
     samples = (records_of(TABLES["tcp"], piece) for piece in tgen_log.sample_pieces(folder / "samples.bin"))
     trace = folder / "queues.trace"
     graph = experiment.graph
-    large = {"queues": queue_pieces(trace, t0_ns, graph), "tcp": samples, "class_queues": class_pieces(trace, t0_ns, graph)}
+    large = {
+        "queues": queue_pieces(trace, t0_ns, graph),
+        "tcp": samples,
+        "class_queues": class_pieces(trace, t0_ns, graph),
+        "acks": ack_log.pieces(folder, t0_ns, duration_ns, flows),
+    }
     return {name: slices(encode(TABLES[name], records, names)) for name, records in small.items()} | large
 
 

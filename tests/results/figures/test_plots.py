@@ -64,6 +64,15 @@ def test_run_figure() -> None:
         assert ax.get_ylim()[0] == 0
 
 
+def test_windows_are_steps_above_the_rtt() -> None:
+    windows = {1: (np.array([0.5, 2.0]), np.array([10.0, 12.0]))}
+    axes = timeline.run_figure(a_series(), "t", ["a", "b"], windows=windows).axes
+    assert labels(axes)[1:4] == ["Goodput (Mbit/s)", "Window (packets)", "RTT (ms)"]
+    (line,) = axes[2].lines
+    assert line.get_drawstyle() == "steps-post" and line.get_color() == kit.FLOW_COLORS[1]
+    assert (line.get_xdata().tolist(), line.get_ydata().tolist()) == ([0.5, 2.0], [10.0, 12.0])
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_dollars_in_names_are_no_formula(tmp_path: Path, suffix: str) -> None:
     name = r"$\cost$ of _a_ run"

@@ -96,7 +96,7 @@ def test_flows_byte_for_byte() -> None:
     rows = [
         (
             *(0, 30, 0, 0, 10**7, src_ns, dst_ns, (10, 0, 0, src), (10, 0, 0, dst), listener, 2**32 - 1, 0, 0),
-            *(path_start, 3, src_port, 5001, 0, 0, b"dctcp", 0, (0,) * 5, 1448),
+            *(path_start, 3, src_port, 5001, 0, 0, b"dctcp", 0, 0, (0,) * 4, 1448),
         )
         for src_ns, dst_ns, src, dst, listener, path_start, src_port in flows
     ]
