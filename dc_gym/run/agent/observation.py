@@ -101,12 +101,12 @@ def register(
     """
     if kind not in KINDS:
         raise AgentError(unknown(f"kind of feature {name!r}", kind, KINDS))
+    if name in _registry or name in PRESETS:
+        raise AgentError(f"feature {name!r} is registered already; choose another name")
     if (kind == FLOW) != name.startswith(OF_FLOW):
         raise AgentError(
             f"feature {name!r} is of kind {kind!r}; let names of kind {FLOW!r}, and no others, begin with {OF_FLOW!r}"
         )
-    if name in _registry or name in PRESETS:
-        raise AgentError(f"feature {name!r} is registered already; choose another name")
     if not (np.isfinite([low, high]).all() and low < high):
         raise AgentError(f"feature {name!r}: bounds {low}..{high} are not finite and ascending; give others")
     usercode.check_call(AgentError, f"feature {name!r}", compute, "frame", "scene")
