@@ -103,9 +103,9 @@ static_assert(sizeof(struct sm_commands) == 64, "state matrix commands");
 /*
  * One actuator at one port, class or flow. Units of its values are the actuator's (ctrl/actuators/).
  *
- * A flow's has one value, and the traffic generator sets it, which has the socket. The enforcer stores what is
- * due in in_force[SM_TOLD] and wakes the setter by SIGUSR1; that keeps in_force[0]: 0 while there is no such
- * flow under way.
+ * A flow's has one value, and the traffic generator sets it, which has the socket. The enforcer stores what
+ * is due in in_force[SM_TOLD] and wakes the setter by SIGUSR1; that keeps in_force[0]: 0 while there is no
+ * such flow under way.
  */
 struct sm_command {
 	uint64_t wanted[SM_MAX_VALUES];   /* by the agent */

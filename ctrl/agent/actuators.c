@@ -66,7 +66,8 @@ static int check(const struct record_place *at, const struct actuators *a, bool 
 
 	if (!rc && actuator_of_flow(r))
 		return control || r->n_values != 1
-			       ? record_refuse(at, "qdisc", "a flow's row has one value and no control packets")
+			       ? record_refuse(at, "qdisc",
+					       "a flow's row has one value and no control packets")
 			       : check_values(at, r);
 	if (!rc)
 		rc = record_word(at, "qdisc", r->qdisc, sizeof(r->qdisc));

@@ -2,10 +2,11 @@
 /*
  * The actuators file: what an agent may set, row by row, in the order of its commands.
  *
- * A row is one actuator at one port, class of one or flow. Of ports and classes it has its values with their bounds, the netlink request that
- * sets them, where in that request each value goes, and where in the kernel's description of the port's root
- * qdisc each is read back. So the programs know no qdisc by name: an actuator is declared in Python alone
- * (ctrl/actuators/). A flow's row has one value and no request: the traffic generator sets it.
+ * A row is one actuator at one port, class of one or flow. Of ports and classes it has its values with their
+ * bounds, the netlink request that sets them, where in that request each value goes, and where in the
+ * kernel's description of the port's root qdisc each is read back. So the programs know no qdisc by name: an
+ * actuator is declared in Python alone (ctrl/actuators/). A flow's row has one value and no request: the
+ * traffic generator sets it.
  *
  * A record file with three tables: rows, fields, and the bytes of the requests.
  */
@@ -27,8 +28,8 @@
 #define ACTUATOR_MAX_SIZE 4096 /* bytes of a request */
 
 struct actuator_row {
-	char actuator[SM_ACTUATOR_LEN];                   /* its name */
-	char qdisc[QDISC_NAME_LEN];                       /* the kind of the port's root qdisc that it sets; empty: of a flow */
+	char actuator[SM_ACTUATOR_LEN]; /* its name */
+	char qdisc[QDISC_NAME_LEN];     /* the kind of the port's root qdisc that it sets; empty: of a flow */
 	uint64_t low[SM_MAX_VALUES], high[SM_MAX_VALUES]; /* bounds of each value */
 	uint64_t start[SM_MAX_VALUES];                    /* in force before and after each episode */
 	uint32_t row; /* of its port or class in the ports file, or the flow's number */

@@ -277,8 +277,8 @@ static int wake_setter(const struct enforcer *e, struct fault *f)
 	uint64_t pid = matrix_setter(&e->sweeper->matrix);
 
 	if (pid && kill((pid_t)pid, SIGUSR1))
-		return fault_say(f, -EIO, "tell the traffic generator (pid %" PRIu64 ") what flows get: %s", pid,
-				 strerror(errno));
+		return fault_say(f, -EIO, "tell the traffic generator (pid %" PRIu64 ") what flows get: %s",
+				 pid, strerror(errno));
 	return 0;
 }
 

@@ -29,8 +29,7 @@ static const char *check(const struct sm_header *h, uint64_t room)
 		return "a damaged state matrix (rows of flows out of bounds); write it again";
 	if (h->command_rows &&
 	    (h->off_commands % sizeof(uint64_t) || h->off_commands < h->header_len ||
-	     h->off_commands > h->total_len ||
-	     h->total_len - h->off_commands < sizeof(struct sm_commands) ||
+	     h->off_commands > h->total_len || h->total_len - h->off_commands < sizeof(struct sm_commands) ||
 	     h->command_rows > (h->total_len - h->off_commands - sizeof(struct sm_commands)) /
 				       sizeof(struct sm_command)))
 		return "a damaged state matrix (rows of actuators out of bounds); write it again";

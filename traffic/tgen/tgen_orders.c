@@ -47,7 +47,8 @@ static int set(struct run *run, uint32_t number, enum order_kind kind, uint64_t 
 	uint64_t value = told / options[kind].unit;
 	socklen_t size = options[kind].size;
 
-	if (setsockopt(fd, level, option, &value, size) < 0 || getsockopt(fd, level, option, &value, &size) < 0)
+	if (setsockopt(fd, level, option, &value, size) < 0 ||
+	    getsockopt(fd, level, option, &value, &size) < 0)
 		return run_fault(run, -errno, "flow %u: %s %" PRIu64, number, options[kind].name, value);
 	run->flows.flow[number].told[kind] = told;
 	tgen_matrix_took(&run->matrix, kind, number, value * options[kind].unit);

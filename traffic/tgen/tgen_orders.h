@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an agent wants of flows' sockets: the window of congestion control `agent`, the largest window and the
- * pacing rate of any. agentd writes it into the state matrix and sends SIGUSR1. A flow gets it when it starts,
- * and when it is another; what the kernel then says stands in the matrix until the flow ends.
+ * pacing rate of any. agentd writes it into the state matrix and sends SIGUSR1. A flow gets it when it
+ * starts, and when it is another; what the kernel then says stands in the matrix until the flow ends.
  */
 #ifndef TGEN_ORDERS_H
 #define TGEN_ORDERS_H
