@@ -246,6 +246,19 @@ void matrix_in_force(const struct matrix *m, uint32_t i, const uint64_t *values)
 	store_values(row_field(m, i, offsetof(struct sm_command, in_force)), values);
 }
 
+bool matrix_tell(const struct matrix *m, uint32_t i, uint64_t value)
+{
+	_Atomic uint64_t *told = row_field(m, i, offsetof(struct sm_command, in_force)) + SM_TOLD;
+
+	return atomic_exchange_explicit(told, value, memory_order_release) != value;
+}
+
+uint64_t matrix_setter(const struct matrix *m)
+{
+	return atomic_load_explicit(command_field(m, offsetof(struct sm_commands, setter)),
+				    memory_order_relaxed);
+}
+
 void matrix_row_acked(const struct matrix *m, uint32_t i, uint64_t seq)
 {
 	atomic_store_explicit(row_field(m, i, offsetof(struct sm_command, acked)), seq, memory_order_relaxed);

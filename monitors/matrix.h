@@ -5,6 +5,7 @@
 
 #include "state_matrix.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,6 +68,10 @@ uint64_t matrix_asked_end(const struct matrix *m);
 uint64_t matrix_take_command(const struct matrix *m, uint64_t *wanted);
 void matrix_want(const struct matrix *m, uint32_t i, const uint64_t *values);
 void matrix_in_force(const struct matrix *m, uint32_t i, const uint64_t *values);
+/* Of a flow's row: what the setter is to set. Returns whether that is another value than before. */
+bool matrix_tell(const struct matrix *m, uint32_t i, uint64_t value);
+/* The pid of the process that sets rows of flows, or 0. */
+uint64_t matrix_setter(const struct matrix *m);
 /* Row i has carried out command `seq`; all have; so many were sent again. */
 void matrix_row_acked(const struct matrix *m, uint32_t i, uint64_t seq);
 void matrix_timeouts(const struct matrix *m, uint64_t timeouts);

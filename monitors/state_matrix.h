@@ -37,6 +37,7 @@
 #define SM_MAX_VALUES    4  /* of an actuator */
 #define SM_MAX_ACTUATORS 8  /* of a port */
 #define SM_ACTUATOR_LEN  16 /* bytes of its name, with the NUL */
+#define SM_TOLD          1  /* see struct sm_command */
 
 struct sm_header {
 	char magic[8];
@@ -93,17 +94,24 @@ struct sm_commands {
 	uint64_t applied_ns; /* CLOCK_MONOTONIC of that */
 	uint64_t timeouts;   /* commands to a host that were given up, or sent again */
 	uint64_t end;        /* by the agent; 0: go on */
-	uint64_t reserved[3];
+	uint64_t setter;     /* by the traffic generator: its pid, if it sets rows of flows; else 0 */
+	uint64_t reserved[2];
 };
 
 static_assert(sizeof(struct sm_commands) == 64, "state matrix commands");
 
-/* One actuator at one port or class. Units of its values are the actuator's (ctrl/actuators/). */
+/*
+ * One actuator at one port, class or flow. Units of its values are the actuator's (ctrl/actuators/).
+ *
+ * A flow's has one value, and the traffic generator sets it, which has the socket. The enforcer stores what
+ * is due in in_force[SM_TOLD] and wakes the setter by SIGUSR1; that keeps in_force[0]: 0 while there is no
+ * such flow under way.
+ */
 struct sm_command {
 	uint64_t wanted[SM_MAX_VALUES];   /* by the agent */
 	uint64_t in_force[SM_MAX_VALUES]; /* by the enforcer: as of the last sweep */
 	uint64_t acked;                   /* seq of the last command that this row has carried out */
-	uint32_t row;                     /* of the port or class in the state matrix */
+	uint32_t row;                     /* of the port or class in the state matrix; or the flow's number */
 	uint32_t n_values;
 	char actuator[SM_ACTUATOR_LEN]; /* its name, NUL-padded */
 };

@@ -114,7 +114,7 @@ FLOW = np.dtype([(name, kind) for name, kind, _ in FLOW_FIELDS])
 """`struct sm_flow`."""
 
 COMMANDS = np.dtype(
-    [("seq", "<u8"), ("ack", "<u8"), ("applied_ns", "<u8"), ("timeouts", "<u8"), ("end", "<u8"), ("reserved", "<u8", 3)]
+    [(name, "<u8") for name in ("seq", "ack", "applied_ns", "timeouts", "end", "setter")] + [("reserved", "<u8", 2)]
 )
 """`struct sm_commands`; its `COMMAND_ROW` records follow."""
 
@@ -128,7 +128,7 @@ COMMAND_ROW = np.dtype(
         ("actuator", "S16"),
     ]
 )
-"""`struct sm_command`: an actuator at a port."""
+"""`struct sm_command`: an actuator at a port or flow."""
 
 COLUMNS = (
     *("backlog_bytes", "backlog_packets", "tx_bytes", "tx_packets", "drops", "marks", "requeues", "active_flows"),
@@ -187,7 +187,7 @@ def _fault(header: Header) -> str | None:
     """Describes the fault of the sizes and offsets that region and trace share; None if there is none."""
     if not 0 < header.rows <= MAX_ROWS or not 0 < header.cols <= MAX_COLS:
         return f"{header.rows} rows and {header.cols} columns"
-    if header.flow_rows > MAX_FLOWS or header.command_rows > MAX_ACTUATORS * header.rows:
+    if header.flow_rows > MAX_FLOWS or header.command_rows > MAX_ACTUATORS * (header.rows + header.flow_rows):
         return f"{header.flow_rows} flows and {header.command_rows} rows of actuators on {header.rows} rows"
     for name, offset, count in (
         ("off_row_names", header.off_row_names, header.rows),

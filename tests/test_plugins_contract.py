@@ -97,6 +97,8 @@ SORTS = {
 }
 MARKING = {"marking": "step"}
 """The markings that actuators need; the others can do without."""
+OF_FLOWS = ('agent.actuators="cwnd"', 'controller.name="agent"', 'controller.policy="max"')
+"""The settings under which agents set flows."""
 CASES = [(sort, name) for sort, entry in SORTS.items() for name in (*entry.registry, entry.example)]
 NIC_ALGORITHMS = (*algorithms.names(), "aimd")
 MATRIX = "source,destination,port,start,stop,size\nh1,h3,80,0,0,0\nh2,h4,80,0,0,700\n"
@@ -163,6 +165,8 @@ def document(sort: str, name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     sections = PLAIN | SORTS[sort].beside
     if sort == "actuator" and name in MARKING:
         sections |= {"topology": {**PLAIN["topology"], "marking": MARKING[name]}}
+    if name == "cwnd":
+        sections |= {"controller": {**SORTS[sort].beside["controller"], "name": "agent"}}
     return plugins | sections | {"name": name, SORTS[sort].section: SORTS[sort].table(name, present)}
 
 
@@ -382,14 +386,15 @@ def feature(name: str) -> observation.Feature:
 def test_a_feature_has_a_formula_and_bounds_that_hold(name: str) -> None:
     entry = feature(name)
     assert len(entry.formula) > 3 and not entry.formula.endswith(".") and entry.kind in observation.KINDS
-    scene, info = made_up.scene()
+    scene, info = made_up.scene(*(OF_FLOWS if entry.kind == "flow" else ()))
     observer = observation.Observer(scene, name)
     low, high = observer.space.low, observer.space.high
     assert (low == np.float32(entry.low)).all() and (high == np.float32(entry.high)).all()
     rng = np.random.default_rng(1)
     for _ in range(20):
         values = observer.observe(made_up.random_frame(scene, info, rng))
-        assert observer.space.contains(values) and len(values) == len(scene.hosts if entry.kind == "host" else scene.ports)
+        size = len({"host": scene.hosts, "port": scene.ports, "flow": scene.flow_row}[entry.kind])
+        assert observer.space.contains(values) and len(values) == size
 
 
 @pytest.mark.usefixtures("calm")

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dc_gym.ctrl.actuators import marking, rate
+from dc_gym.ctrl.actuators import marking, rate, window
 from dc_gym.ctrl.actuators.actuator import KINDS, Actuator, Attribute, Bounds, Place, Quantity, find, keys_of, names, register
 
 __all__ = ["ACTUATORS", "KINDS", "Actuator", "Attribute", "Bounds", "Place", "Quantity", "find", "keys_of", "names", "register"]
 
-ACTUATORS = (marking, rate)
+ACTUATORS = (marking, rate, window)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An actuator: something that an agent may set at a port of the network, or at a class of one, while traffic runs.
+"""An actuator: something that an agent may set at a port of the network, at a class of one, or at a flow, while traffic runs.
 
 An actuator is declared once: its values with their units and bounds, the ports that have it, the netlink request that sets it,
 and where in the kernel's description of the port's qdisc each value is read back. agentd (ctrl/agent/) carries requests out and
-reads back; it knows no qdisc by name. To add an actuator, write a file like rate.py and call `register` in it.
+reads back; it knows no qdisc by name. To add an actuator, write a file like rate.py and call `register` in it. Actuators of flows
+(window.py) are set by tgen, which knows them by name.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ MOST_QUANTITIES, MOST_NAME = 4, 15
 """Limits of the state matrix: values of an actuator, and bytes of its name (SM_MAX_VALUES, SM_ACTUATOR_LEN)."""
 UNITS = ("bps", "bytes", "ppm", "packets", "ns")
 WIDTHS = (1, 2, 4, 8)
+FLOW: Literal["flow"] = "flow"
+OF_FLOWS = ("cwnd", "clamp", "pacing")
+"""The actuators of flows (traffic/tgen/tgen_matrix.c)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +98,15 @@ class Actuator:
     """Name in agent.actuators."""
     help: str
     """The thing that an agent sets with it, in Markdown."""
-    ports: Literal["host", "switch"]
-    """The ports that have it: the hosts' egresses, or the ports of switches."""
+    ports: Literal["host", "switch", "flow"]
+    """The ports that have it: the hosts' egresses, or the ports of switches. "flow": flows of TCP have it, and no port."""
     qdiscs: tuple[str, ...]
-    """The kinds of root qdisc that carry it. A port has one of these kinds, and the request goes to its qdisc."""
+    """The kinds of root qdisc that carry it. A port has one of these kinds, and the request goes to its qdisc. Of flows: none."""
     quantities: tuple[Quantity, ...]
     bounds: Callable[[Graph, Port, Any], tuple[Bounds, ...]]
     """(graph, port, keys) -> the bounds of each quantity at that port. For a class, the port is as if it had only that class."""
-    attributes: Callable[[Graph, Port, Any], tuple[Attribute, ...]]
-    """(graph, port, keys) -> the options of the request that sets it. The values themselves may be 0."""
+    attributes: Callable[[Graph, Port, Any], tuple[Attribute, ...]] = lambda graph, port, keys: ()
+    """(graph, port, keys) -> the options of the request that sets it. The values themselves may be 0. Of flows: none."""
     misses: Callable[[Port], str] = lambda port: ""
     """(port) -> why a port of the right kind lacks it, with the remedy; empty if the port has it. Of a class, as for bounds."""
     of_class: Callable[[Graph, Port, int, Any], tuple[Attribute, ...]] | None = None
@@ -114,6 +118,8 @@ class Actuator:
     """The grounds that can enforce it."""
     cost: str = "one netlink request for each port whose values change"
     """The cost of a change, in words."""
+    tcp: str = ""
+    """Of flows: the only TCP congestion control that has it. Empty: all have it."""
     keys: type | None = None
     """The dataclass of its keys (base/registry.py), which are keys of the spec's [agent]."""
     ordered: tuple[tuple[int, int], ...] = field(init=False)
@@ -128,6 +134,11 @@ class Actuator:
         ]
         object.__setattr__(self, "ordered", tuple(pairs))
 
+    @property
+    def of_flows(self) -> bool:
+        """True if flows have it, not ports."""
+        return self.ports == FLOW
+
 
 _registry: dict[str, Actuator] = {}
 KINDS = Registry("agent.actuators", AgentError, ("graph", "port"), together=True)
@@ -141,10 +152,12 @@ def register(actuator: Actuator) -> None:
         raise AgentError(f"{subject} is registered already; choose another name")
     if not (actuator.name.isidentifier() and actuator.name.isascii()) or len(actuator.name) > MOST_NAME:
         raise AgentError(f"{subject} is not a valid name; use letters, digits and _, at most {MOST_NAME}")
-    for kind in actuator.qdiscs or ("",):
+    for kind in () if actuator.of_flows else actuator.qdiscs or ("",):
         if not 0 < len(kind) <= MOST_NAME or not kind.isascii():
             raise AgentError(f"{subject}: qdisc {kind!r} is no kind of qdisc; give one such as port")
-    if actuator.ports not in ("host", "switch"):
+    if actuator.of_flows and actuator.name not in OF_FLOWS:
+        raise AgentError(f"{subject}: flows have only {', '.join(OF_FLOWS)}; give ports host or switch")
+    if actuator.ports not in ("host", "switch", FLOW):
         raise AgentError(f"{subject}: ports {actuator.ports!r} are unknown; give host or switch")
     _check_quantities(subject, actuator.quantities)
     for name, arguments in (("bounds", ("graph", "port", "keys")), ("attributes", ("graph", "port", "keys")),

@@ -9,11 +9,12 @@ names such as `s1-*:` chooses the ports; `class:` or a pattern of class names su
     class:marking                   the marking of every class of switch ports that has one
     s1-*:rdma:marking               the marking of the class rdma of the ports of s1
     rate,marking                    the rates of the hosts, then the marking of the switch ports
+    cwnd                            the window of every flow
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -28,17 +29,20 @@ KEY = "agent.actuators"
 CLASS = "class"
 GROUPS = ("all", "switch", "host", CLASS)
 """The words that stand for groups of ports, or for all classes, instead of a pattern of their names."""
+MOST_FLOWS = 1 << 13
+"""The largest number of flows at which agents set something: three actuators of so many fit a lab's shared memory."""
 OWNERS = {"host": "egresses of hosts", "switch": "ports of switches"}
 
 
 @dataclass(frozen=True, slots=True)
 class ActuatedPort:
-    """One actuator at one port, or at one class of it."""
+    """One actuator at one port, at one class of it, or at one flow."""
 
     actuator: Actuator
     row: int
-    """The row of the port or class in the state matrix."""
+    """The row of the port or class in the state matrix, or the number of the flow."""
     port: Port
+    """Of a flow: some port of a host."""
     bounds: tuple[Bounds, ...]
     """The bounds of each quantity."""
     number: int | None = None
@@ -46,26 +50,31 @@ class ActuatedPort:
 
     @property
     def name(self) -> str:
-        """s1-eth3, or s1-eth3:rdma."""
-        return Row(self.port, self.number).name
+        """s1-eth3, s1-eth3:rdma, or flow0."""
+        return f"flow{self.row}" if self.actuator.of_flows else Row(self.port, self.number).name
 
     @property
     def sets(self) -> tuple[str, int, str]:
         """Identifies its values: the port, the class, and the actuator. At a whole port that is the first class."""
-        return self.port.ifname, self.number or 0, self.actuator.name
+        return self.name if self.actuator.of_flows else self.port.ifname, self.number or 0, self.actuator.name
 
 
-def select(text: str, graph: Graph, agent: Any, ground: str) -> tuple[ActuatedPort, ...]:
-    """Returns the rows of agent.actuators: one item after the other, each in the order of the network's ports.
+def select(text: str, graph: Graph, agent: Any, ground: str, flows: Callable[[], int] = lambda: 0) -> tuple[ActuatedPort, ...]:
+    """Returns the rows of agent.actuators: one item after the other, each in the order of the network's ports, or of the flows.
 
-    `agent` is the spec's [agent], which has the text. Raises AgentError for a row that has no such actuator, for two
+    `agent` is the spec's [agent], which has the text. `flows` returns how many flows of TCP and others the workload has, or 0 if
+    none is of TCP. Raises AgentError for a row that has no such actuator, for two
     items that set one row, and for a ground that cannot enforce an actuator.
     """
     rows: list[ActuatedPort] = []
     taken: dict[tuple[str, int, str], str] = {}
     for item, ports_of, actuator in parsed(text):
         _check_ground(actuator, ground)
-        for row in _rows(item, ports_of, actuator, graph, agent):
+        for row in (
+            _flows(item, ports_of, actuator, graph, agent, flows())
+            if actuator.of_flows
+            else _rows(item, ports_of, actuator, graph, agent)
+        ):
             if row.sets in taken:
                 fault = f"{taken[row.sets]!r} and {item!r} both set the {actuator.name} of {row.name}"
                 raise AgentError(f"{KEY}: {fault}; take one out")
@@ -103,6 +112,28 @@ def _item(text: str, item: str) -> tuple[str, Actuator]:
     if actuator is None:
         raise AgentError(f"{KEY}: " + unknown("actuator", name, actuators.names()))
     return (ports_of if colon else "all"), actuator
+
+
+def sets_flows(text: str) -> bool:
+    """Returns whether agent.actuators has an actuator of flows."""
+    return any(actuator is not None and actuator.of_flows for actuator in map(actuators.find, chosen(text)))
+
+
+def _flows(item: str, rows_of: str, actuator: Actuator, graph: Graph, agent: Any, flows: int) -> list[ActuatedPort]:
+    """Returns the rows of one item of flows, by their numbers."""
+    if rows_of != "all":
+        raise AgentError(f"{KEY}: {item!r}: every flow has its {actuator.name}; write {actuator.name!r} alone")
+    if not flows:
+        raise AgentError(f"{KEY}: {item!r}: the workload has no flow of TCP; give it some, or other actuators")
+    count = agent.flows or flows
+    if flows > count:
+        raise AgentError(f"agent.flows = {count}: the workload has {flows} flows; give {flows} or more")
+    if count > MOST_FLOWS:
+        raise AgentError(f"{KEY}: {item!r}: the workload has {count} flows, and agents set {MOST_FLOWS} at most; give fewer")
+    keys, port = actuators.keys_of(actuator, agent), graph.ports_of(graph.hosts[0].name)[0]
+    rows = [ActuatedPort(actuator, number, port, actuator.bounds(graph, port, keys)) for number in range(count)]
+    _check_bounds(rows[:1])
+    return rows
 
 
 def _rows(item: str, ports_of: str, actuator: Actuator, graph: Graph, agent: Any) -> list[ActuatedPort]:

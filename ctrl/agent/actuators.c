@@ -64,6 +64,11 @@ static int check(const struct record_place *at, const struct actuators *a, bool 
 	const struct actuator_row *r = &a->row[at->number];
 	int rc = record_word(at, "actuator", r->actuator, sizeof(r->actuator));
 
+	if (!rc && actuator_of_flow(r))
+		return control || r->n_values != 1
+			       ? record_refuse(at, "qdisc",
+					       "a flow's row has one value and no control packets")
+			       : check_values(at, r);
 	if (!rc)
 		rc = record_word(at, "qdisc", r->qdisc, sizeof(r->qdisc));
 	if (!rc && r->row >= a->ports->n)
@@ -87,9 +92,9 @@ static int check(const struct record_place *at, const struct actuators *a, bool 
 static int take_tables(struct actuators *a, const struct record_kind *kind, struct fault *f)
 {
 	static const struct record_kind fields = {
-		FIELD_MAGIC, "field", FIELD_VERSION, sizeof(struct actuator_field), 1, UINT32_MAX,
+		FIELD_MAGIC, "field", FIELD_VERSION, sizeof(struct actuator_field), 0, UINT32_MAX,
 	};
-	static const struct record_kind bytes = { REQUEST_MAGIC, "byte", ACTUATOR_VERSION, 1, 1, UINT32_MAX };
+	static const struct record_kind bytes = { REQUEST_MAGIC, "byte", ACTUATOR_VERSION, 1, 0, UINT32_MAX };
 	const void *records;
 	int rc = record_file_take(&a->file, kind, &records, &a->n, f);
 

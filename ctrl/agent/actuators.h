@@ -2,10 +2,11 @@
 /*
  * The actuators file: what an agent may set, row by row, in the order of its commands.
  *
- * A row is one actuator at one port or class of one: its values with their bounds, the netlink request that
- * sets them, where in that request each value goes, and where in the kernel's description of the port's root
- * qdisc each is read back. So the programs know no qdisc by name: an actuator is declared in Python alone
- * (ctrl/actuators/).
+ * A row is one actuator at one port, class of one or flow. Of ports and classes it has its values with their
+ * bounds, the netlink request that sets them, where in that request each value goes, and where in the
+ * kernel's description of the port's root qdisc each is read back. So the programs know no qdisc by name: an
+ * actuator is declared in Python alone (ctrl/actuators/). A flow's row has one value and no request: the
+ * traffic generator sets it.
  *
  * A record file with three tables: rows, fields, and the bytes of the requests.
  */
@@ -27,11 +28,11 @@
 #define ACTUATOR_MAX_SIZE 4096 /* bytes of a request */
 
 struct actuator_row {
-	char actuator[SM_ACTUATOR_LEN];                   /* its name */
-	char qdisc[QDISC_NAME_LEN];                       /* the kind of the port's root qdisc that it sets */
+	char actuator[SM_ACTUATOR_LEN]; /* its name */
+	char qdisc[QDISC_NAME_LEN];     /* the kind of the port's root qdisc that it sets; empty: of a flow */
 	uint64_t low[SM_MAX_VALUES], high[SM_MAX_VALUES]; /* bounds of each value */
 	uint64_t start[SM_MAX_VALUES];                    /* in force before and after each episode */
-	uint32_t row;                                     /* of its port or class in the ports file */
+	uint32_t row; /* of its port or class in the ports file, or the flow's number */
 	uint32_t n_values;
 	uint32_t request_start, request_len; /* in the table of bytes */
 	uint32_t writes_start, n_writes;     /* in the table of fields: where values go in the request */
@@ -73,6 +74,12 @@ struct actuators {
 
 /* The actuators of `file`: 0, or -EINVAL with *f filled in. `control`: each port has an agent. */
 int actuators_take(struct actuators *actuators, const struct ports *ports, bool control, struct fault *f);
+
+/* Whether a row is of a flow. */
+static inline bool actuator_of_flow(const struct actuator_row *row)
+{
+	return !row->qdisc[0];
+}
 
 /* The name of a row's port. */
 const char *actuators_port(const struct actuators *actuators, uint32_t i);

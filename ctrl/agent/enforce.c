@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,8 @@ static int prepare(struct enforcer *e, uint32_t i, struct fault *f)
 	struct target *t = &e->targets[i];
 	struct tcmsg tc;
 
+	if (actuator_of_flow(r))
+		return 0;
 	if (!t->found)
 		return fault_say(f, -EINVAL,
 				 "actuators: the root qdisc of port '%s' (row %u) is no %s, which %s sets; "
@@ -151,10 +154,12 @@ static void link_rows(struct enforcer *e)
 	for (uint32_t row = 0; row < e->sweeper->ports.n; row++)
 		e->first[row] = NONE;
 	for (uint32_t i = e->actuators->n; i-- > 0;) {
-		uint32_t *first = &e->first[e->actuators->row[i].row];
+		const struct actuator_row *r = &e->actuators->row[i];
 
-		e->targets[i].next = *first;
-		*first = i;
+		if (actuator_of_flow(r))
+			continue;
+		e->targets[i].next = e->first[r->row];
+		e->first[r->row] = i;
 	}
 }
 
@@ -262,21 +267,46 @@ int enforcer_flush(struct enforcer *e, struct fault *f)
 	return enforcer_check(e, f);
 }
 
+static bool tell(const struct enforcer *e, uint32_t i, uint64_t value)
+{
+	return matrix_tell(&e->sweeper->matrix, i, clamped(&e->actuators->row[i], 0, value));
+}
+
+static int wake_setter(const struct enforcer *e, struct fault *f)
+{
+	uint64_t pid = matrix_setter(&e->sweeper->matrix);
+
+	if (pid && kill((pid_t)pid, SIGUSR1))
+		return fault_say(f, -EIO, "tell the traffic generator (pid %" PRIu64 ") what flows get: %s",
+				 pid, strerror(errno));
+	return 0;
+}
+
 int enforcer_plan(struct enforcer *e, const uint64_t *wanted, struct fault *f)
 {
 	int rc = enforcer_flush(e, f); /* of a command before this one */
+	bool told = false;
 
-	for (uint32_t i = 0; !rc && i < e->actuators->n; i++)
-		if (fill(e, i, &wanted[i * SM_MAX_VALUES]))
+	for (uint32_t i = 0; !rc && i < e->actuators->n; i++) {
+		if (actuator_of_flow(&e->actuators->row[i]))
+			told |= tell(e, i, wanted[i * SM_MAX_VALUES]);
+		else if (fill(e, i, &wanted[i * SM_MAX_VALUES]))
 			plan(e, i);
-	return rc;
+	}
+	return !rc && told ? wake_setter(e, f) : rc;
 }
 
 int enforcer_reset(struct enforcer *e, struct fault *f)
 {
 	e->batch.n = 0; /* it is over */
 	for (uint32_t i = 0; i < e->actuators->n; i++) {
-		fill(e, i, e->actuators->row[i].start);
+		const struct actuator_row *r = &e->actuators->row[i];
+
+		if (actuator_of_flow(r)) {
+			tell(e, i, r->start[0]);
+			continue;
+		}
+		fill(e, i, r->start);
 		plan(e, i);
 	}
 	return enforcer_flush(e, f);

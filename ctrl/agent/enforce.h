@@ -4,7 +4,8 @@
  * sweeps.
  *
  * A request is carried out when the call returns; that it was refused is told by the next sweep, which also
- * reads what is in force. No row is ever told a value outside its bounds.
+ * reads what is in force. No row is ever told a value outside its bounds. Rows of flows go to the traffic
+ * generator instead, by the state matrix.
  */
 #ifndef ENFORCE_H
 #define ENFORCE_H

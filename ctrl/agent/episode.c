@@ -13,7 +13,8 @@
 static void publish_in_force(const struct agent *a)
 {
 	for (uint32_t i = 0; i < a->actuators.n; i++)
-		matrix_in_force(&a->sweeper.matrix, i, enforcer_in_force(&a->enforcer, i));
+		if (!actuator_of_flow(&a->actuators.row[i]))
+			matrix_in_force(&a->sweeper.matrix, i, enforcer_in_force(&a->enforcer, i));
 }
 
 static int check_start(const struct agent *a, uint32_t i, struct fault *f)
@@ -21,7 +22,7 @@ static int check_start(const struct agent *a, uint32_t i, struct fault *f)
 	const struct actuator_row *r = &a->actuators.row[i];
 	const uint64_t *got = enforcer_in_force(&a->enforcer, i);
 
-	for (uint32_t v = 0; v < r->n_values; v++)
+	for (uint32_t v = 0; v < r->n_values && !actuator_of_flow(r); v++)
 		if (got[v] != actuators_enforceable(&a->actuators, i, v, r->start[v]))
 			return fault_say(f, -EIO,
 					 "port '%s': value %u of its %s was set to %" PRIu64

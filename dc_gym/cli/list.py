@@ -113,9 +113,10 @@ def _known_features() -> dict[str, str]:
         for feature in observation.features()
     }
     for name in actuators.names():
+        kind = "flow" if _actuator(name).of_flows else "port"
         for quantity in _actuator(name).quantities:
             if quantity.name not in (*texts, RATE):
-                texts[quantity.name] = f"port, 0..1: what is in force of actuator {name} over its upper bound: {quantity.help}"
+                texts[quantity.name] = f"{kind}, 0..1: what is in force of actuator {name} over its upper bound: {quantity.help}"
     return texts
 
 

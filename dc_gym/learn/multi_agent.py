@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many agents over one lab: each host, each switch or each port. Their observations, rewards and infos.
+"""Many agents over one lab: each host, switch, port or flow. Their observations, rewards and infos.
 
 All agents act from the first step of an episode to its last. `parallel.py` has the PettingZoo form, `rllib/multi_agent.py` the
 RLlib form; both only add the names that those libraries need.
@@ -28,7 +28,7 @@ from dc_gym.learn.turn import Turn, in_turn
 from dc_gym.run.agent.agent_observation import observer_of
 from dc_gym.run.agent.agents import CENTRAL, HOSTS, divide
 from dc_gym.run.agent.episode import EpisodeTracker
-from dc_gym.run.agent.frame import Frame
+from dc_gym.run.agent.frame import FlowInfo, Frame
 from dc_gym.run.agent.observation import Vector
 from dc_gym.run.agent.totals import metrics
 from dc_gym.run.agent.view import View
@@ -74,7 +74,7 @@ class Agents(Copied):
         Args:
             spec: A spec file, a Spec, or a dict of its keys.
             overrides: Texts "key=value" that replace keys.
-            agents: "hosts", "switches" or "ports"; None: agent.agents of the spec, or hosts if that is central.
+            agents: "hosts", "switches", "ports" or "flows"; None: agent.agents of the spec, or hosts if that is central.
             see: "own" or "path" (agent_observation.py); None: agent.see.
             reward: "shared" for the network's reward to all, or "own" for each agent's View; None: agent.reward_scope.
             folder: The parent of the network's own folder; None: the system's folder for temporary files.
@@ -124,9 +124,20 @@ class Agents(Copied):
         """
         self.seed = self._seeds.take(seed)
         frame = self.session.begin(self.seed, fresh=fresh)
-        self._views = tuple(View.of(self.session.scene, frame.info, agent.rows) for agent in self.agents)
+        self._check_senders(frame.info)
+        self._views = tuple(View.of(self.session.scene, frame.info, agent.rows, agent.flow) for agent in self.agents)
         _, network = self.episode.begin(frame, self.seed)
         return self._turn(frame, 0.0, False, False, network)
+
+    def _check_senders(self, info: FlowInfo) -> None:
+        """Raises AgentError if a host would set a flow of another host in this episode."""
+        known = self.session.scene.flow_row[: len(info)]
+        if self.who == HOSTS and len(known) and (other := np.flatnonzero(known != info.first_row[: len(known)])).size:
+            port = self.session.scene.ports[info.first_row[other[0]]]
+            problem = f"flow{other[0]} leaves by {port} with seed {self.seed}, and by another port with the spec's"
+            raise AgentError(
+                f'agent.agents = "hosts": {problem}; give "flows", or a workload with the same senders for all seeds'
+            )
 
     @in_turn
     def step(self, actions: Mapping[str, npt.ArrayLike]) -> StepResults:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The PettingZoo environment with many agents: each host, switch or port (multi_agent.py).
+"""The PettingZoo environment with many agents: each host, switch, port or flow (multi_agent.py).
 
 Importing it needs the extra `multi`.
 """
@@ -57,7 +57,7 @@ class DataCenterParallelEnv(ParallelEnv[str, Vector, Actions]):
         Args:
             spec: A spec file, a Spec, or a dict of its keys.
             overrides: Texts "key=value" that replace keys.
-            agents: "hosts", "switches" or "ports".
+            agents: "hosts", "switches", "ports" or "flows".
             see: "own" or "path".
             reward: "shared" or "own" (multi_agent.py).
             folder: As in DataCenterEnv.

@@ -31,6 +31,7 @@ from dc_gym.base.errors import AgentError, LabError, UnfitError
 from dc_gym.base.files import in_full, scratch
 from dc_gym.base.process_bound import this_process
 from dc_gym.base.progress import Quiet
+from dc_gym.ctrl.actuators.selection import sets_flows
 from dc_gym.kernel import build, cache, openvswitch
 from dc_gym.kernel.lab import Lab, LabConfig
 from dc_gym.kernel.user import let_lab_read
@@ -68,11 +69,11 @@ def external(spec: Spec) -> Spec:
 
 
 def publish_ns(spec: Spec) -> int:
-    """Returns the interval at which flows are sampled. If the observation or the reward reads the samples, it is one step.
+    """Returns the interval at which flows are sampled. If actions, observation or reward read the samples, it is one step.
     Otherwise it is the longest number of whole steps up to 10 ms (at least one step) that divides the episode, so that the
     episode's end is sampled."""
     step_ns = spec.agent.interval_ns
-    if reads_flows(spec.agent.observe) or WeightedReward.of(spec.agent.reward).reads_flows:
+    if sets_flows(spec.agent.sets) or reads_flows(spec.agent.observe) or WeightedReward.of(spec.agent.reward).reads_flows:
         return step_ns
     return step_ns * max(steps for steps in range(1, max(1, SELDOM_NS // step_ns) + 1) if spec.steps % steps == 0)
 
@@ -180,6 +181,11 @@ class Session:
         if self._lab is not None:
             self._owner.require_here("reset")
         experiment = self.experiment.episode(seed)
+        flows, settable = len(experiment.schedule.flows), len(self.scene.flow_row)
+        if 0 < settable < flows:
+            raise AgentError(
+                f"reset: seed {seed} has {flows} flows, and agents set {settable}; give agent.flows = {flows} or more"
+            )
         if fresh or not self._has_room(experiment):
             self.close()
         if self._lab is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words for who is an agent: one for the whole network, or each host, switch or port where something is set."""
+"""The words for who is an agent: one for the whole network, or each host, switch, port or flow where something is set."""
 
 from __future__ import annotations
 
-CENTRAL, HOSTS, SWITCHES, PORTS = AGENTS = ("central", "hosts", "switches", "ports")
+CENTRAL, HOSTS, SWITCHES, PORTS, FLOWS = AGENTS = ("central", "hosts", "switches", "ports", "flows")

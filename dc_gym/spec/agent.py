@@ -9,7 +9,7 @@ from typing import Any
 from dc_gym.base.key import COUNT, MS, RATE, SHARE_PPB, SIZE, TEXT, TIME, US, Get, KeyFault, S, check, key, own_keys
 from dc_gym.base.units import FRAME_BYTES, PPB
 from dc_gym.ctrl.actuators import KINDS, selection
-from dc_gym.nets.agent_kinds import AGENTS, CENTRAL
+from dc_gym.nets.agent_kinds import AGENTS, CENTRAL, FLOWS
 from dc_gym.topologies.graph import LONGEST_DELAY_NS
 
 HOSTS = ("all", "senders")
@@ -106,7 +106,14 @@ class AgentSpec:
         names=lambda: AGENTS,
         otherwise='`"central"`',
         help="[who is an agent](environment.md#many-agents): one for the whole network (`central`), or each of the `hosts`, "
-        "`switches` or `ports` where something is set",
+        "`switches`, `ports` or `flows` where something is set",
+    )
+    flows: int | None = key(
+        COUNT,
+        low=1,
+        high=selection.MOST_FLOWS,
+        otherwise="as many as with the spec's own `seed`",
+        help="with actuators of flows: the most flows of any episode. Those that an episode lacks are masked",
     )
     see: str | None = key(
         TEXT,
@@ -145,6 +152,12 @@ class AgentSpec:
                 raise KeyFault(
                     f"agent.{name}", getattr(self, name), "is for many agents; give agent.agents, too, or leave it out"
                 )
+        if self.agents == FLOWS and not selection.sets_flows(self.sets):
+            raise KeyFault(
+                "agent.agents", self.agents, f'no flow has the {self.sets}; give agent.actuators such as "cwnd" or "clamp"'
+            )
+        if self.flows is not None and not selection.sets_flows(self.sets):
+            raise KeyFault("agent.flows", self.flows, 'nothing is set at flows; give agent.actuators such as "cwnd"')
         packets = {"control_delay": self.control_delay_ns, "control_loss": self.control_loss_ppb}
         for name, value in packets.items():
             if value and self.control != "network":

@@ -323,7 +323,11 @@ class Spec:
         """Returns the rows that an agent may set, in the order of its commands; none without an agent."""
         if self.controller.policy is None:
             return ()
-        ports = selection.select(self.agent.sets, graph, self.agent, self.ground)
+        ports = selection.select(self.agent.sets, graph, self.agent, self.ground, lambda: self.tcp_flows(graph))
+        for port in ports:
+            if port.actuator.tcp not in ("", self.tcp_name):
+                why = f"has a window of its own, and agents set {port.actuator.name}"
+                raise KeyFault("controller.name", self.controller.name, f'{why}; give "{port.actuator.tcp}", or set clamp')
         if self.nic.tcp is not None and any(port.port.queue.kind != "fq" for port in ports if port.actuator.ports == "host"):
             why = "needs fq at the hosts, which agent.actuators replaces; set ports of switches alone, or leave it out"
             raise KeyFault("nic.tcp", self.nic.tcp, why)
@@ -336,6 +340,11 @@ class Spec:
                     why = f"control packets go to hosts and carry one value, and {port.actuator.name!r} has other ports or more"
                     raise KeyFault("agent.control", "network", f"{why}; leave it out")
         return ports
+
+    def tcp_flows(self, graph: Graph) -> int:
+        """Returns the number of all flows; 0 if none is of TCP."""
+        flows = self.flows(graph)
+        return len(flows) if any(flow.transport == "tcp" for flow in flows) else 0
 
     def flows(self, graph: Graph) -> list[FlowRequest]:
         """Returns the flows in the order of their numbers."""

@@ -89,9 +89,15 @@ def test_limits_are_those_of_the_state_matrix() -> None:
 
 
 def test_those_that_come_with_it() -> None:
-    assert set(actuators.names()) == {"rate", "marking"} and actuators.find("mine") is None
+    assert set(actuators.names()) == {"rate", "marking", "cwnd", "clamp", "pacing"} and actuators.find("mine") is None
     quantities = {name: [(quantity.name, quantity.unit) for quantity in known(name).quantities] for name in actuators.names()}
-    assert quantities == {"rate": [("rate", "bps")], "marking": [("kmin", "bytes"), ("kmax", "bytes"), ("pmax", "ppm")]}
+    assert quantities == {
+        "rate": [("rate", "bps")],
+        "marking": [("kmin", "bytes"), ("kmax", "bytes"), ("pmax", "ppm")],
+        "cwnd": [("window", "packets")],
+        "clamp": [("clamp", "packets")],
+        "pacing": [("pacing", "bps")],
+    }
     for name in actuators.names():
         known_actuator = known(name)
         texts = [known_actuator.help, known_actuator.cost, *(quantity.help for quantity in known_actuator.quantities)]
@@ -251,11 +257,11 @@ def test_one_item_after_the_other() -> None:
     [
         ("rat", "actuator 'rat' is unknown; did you mean rate?"),
         ("s1-*:markings", "actuator 'markings' is unknown; did you mean marking?"),
-        ("speed", "actuator 'speed' is unknown; one of: marking, rate"),
+        ("speed", "actuator 'speed' is unknown; one of: marking, rate, cwnd, clamp, pacing"),
         ("", "'' has an empty item; write it like 'rate' or 's1-*:marking'"),
         ("rate,", "'rate,' has an empty item; write it like 'rate' or 's1-*:marking'"),
         ("rate, ,marking", "'rate, ,marking' has an empty item; write it like 'rate' or 's1-*:marking'"),
-        ("s1-eth1:", "actuator '' is unknown; one of: marking, rate"),
+        ("s1-eth1:", "actuator '' is unknown; one of: marking, rate, cwnd, clamp, pacing"),
         ("rate,rate", "'rate' and 'rate' both set the rate of h1-eth0; take one out"),
         (
             "s1-eth3:marking,marking",

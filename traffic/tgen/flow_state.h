@@ -6,6 +6,7 @@
 #include "flow_gates.h"
 #include "flow_table.h"
 #include "tgen_log.h"
+#include "tgen_matrix.h"
 #include "tgen_pace.h"
 
 #include <stdbool.h>
@@ -28,6 +29,7 @@ struct flow {
 	int64_t start_ns, established_ns, end_ns; /* likewise; -1: not yet */
 	uint64_t queued;                          /* payload that the sender's socket took */
 	uint64_t sent, received, retransmits;
+	uint64_t told[NR_ORDERS]; /* by an agent: what its sender's socket was set to last; 0: nothing */
 	struct pace pace;
 };
 

@@ -21,6 +21,7 @@
 #include "tgen_clock.h"
 #include "tgen_end.h"
 #include "tgen_loop.h"
+#include "tgen_orders.h"
 #include "tgen_publish.h"
 #include "tgen_run.h"
 #include "tgen_setup.h"
@@ -257,7 +258,9 @@ static int open_run(struct run *run, struct loop *loop, const struct run_config 
 	if (rc)
 		return rc;
 	publish_reset(run);
-	rc = setup_sockets(run);
+	rc = orders_open(run);
+	if (!rc)
+		rc = setup_sockets(run);
 	return !rc && config->warm.on ? setup_warm(run) : rc;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tgen_flow.h"
 
+#include "tgen_orders.h"
 #include "tgen_publish.h"
 
 /* --- the beginning ----------------------------------------------------------------------------------- */
@@ -74,6 +75,7 @@ int flow_end(struct run *run, uint32_t number, enum tgen_status status, int64_t 
 	int rc = 0;
 
 	set_under_way(run, number, false);
+	orders_drop(run, number);
 	flow->phase = PHASE_ENDED;
 	flow->status = status;
 	flow->end_ns = status == TGEN_FAILED ? -1 : at;

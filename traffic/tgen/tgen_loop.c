@@ -8,6 +8,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "tgen_orders.h"
 #include "tgen_rdma.h"
 #include "tgen_transport.h"
 #include "tgen_udp.h"
@@ -237,6 +238,8 @@ static int dispatch(struct loop *loop, const struct epoll_event *e)
 		return tcp_on_receiver(run, number, e->events);
 	case WATCH_BELL:
 		return rdma_on_bell(run, number);
+	case WATCH_ORDERS:
+		return orders_on_signal(run);
 	}
 	return 0;
 }

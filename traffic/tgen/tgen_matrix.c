@@ -27,6 +27,12 @@ static const char *check(const struct sm_header *h, uint64_t room)
 	    (h->off_flows % sizeof(uint64_t) || h->off_flows < h->header_len || h->off_flows > h->total_len ||
 	     h->flow_rows > (h->total_len - h->off_flows) / sizeof(struct sm_flow)))
 		return "a damaged state matrix (rows of flows out of bounds); write it again";
+	if (h->command_rows &&
+	    (h->off_commands % sizeof(uint64_t) || h->off_commands < h->header_len ||
+	     h->off_commands > h->total_len || h->total_len - h->off_commands < sizeof(struct sm_commands) ||
+	     h->command_rows > (h->total_len - h->off_commands - sizeof(struct sm_commands)) /
+				       sizeof(struct sm_command)))
+		return "a damaged state matrix (rows of actuators out of bounds); write it again";
 	return NULL;
 }
 
@@ -47,6 +53,21 @@ static int read_header(int fd, struct sm_header *header, uint64_t *room)
 	memcpy(header, region, sizeof(*header));
 	munmap(region, sizeof(*header));
 	return 0;
+}
+
+/* The rows of an actuator of flows lie one after the other, by flow number. */
+static void find_orders(struct tgen_matrix *m, struct sm_command *row, uint32_t rows)
+{
+	static const char *const names[NR_ORDERS] = { "cwnd", "clamp", "pacing" };
+
+	for (uint32_t i = 0; i < rows; i++)
+		for (int kind = 0; kind < NR_ORDERS; kind++) {
+			if (strncmp(row[i].actuator, names[kind], sizeof(row[i].actuator)) != 0)
+				continue;
+			if (!m->ordered[kind])
+				m->orders[kind] = &row[i];
+			m->ordered[kind]++;
+		}
 }
 
 static int map(struct tgen_matrix *m, int fd, const char **why)
@@ -73,6 +94,10 @@ static int map(struct tgen_matrix *m, int fd, const char **why)
 	m->flow_rows = header.flow_rows; /* a writer of version 1.0 left a zero there */
 	if (m->flow_rows)
 		m->flows = (struct sm_flow *)((char *)m->region + header.off_flows);
+	if (header.command_rows) {
+		m->commands = (struct sm_commands *)((char *)m->region + header.off_commands);
+		find_orders(m, (struct sm_command *)(m->commands + 1), header.command_rows);
+	}
 	return 0;
 }
 
@@ -107,6 +132,31 @@ void tgen_matrix_store(const struct tgen_matrix *m, uint32_t flow, const struct 
 	memcpy(words, row, sizeof(words));
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		atomic_store_explicit(&cells[i], words[i], memory_order_relaxed);
+}
+
+bool tgen_matrix_has_orders(const struct tgen_matrix *m)
+{
+	return m->ordered[ORDER_CWND] || m->ordered[ORDER_CLAMP] || m->ordered[ORDER_PACING];
+}
+
+uint64_t tgen_matrix_told(const struct tgen_matrix *m, enum order_kind kind, uint32_t flow)
+{
+	if (flow >= m->ordered[kind])
+		return 0;
+	return atomic_load_explicit((_Atomic uint64_t *)&m->orders[kind][flow].in_force[SM_TOLD],
+				    memory_order_acquire);
+}
+
+void tgen_matrix_took(const struct tgen_matrix *m, enum order_kind kind, uint32_t flow, uint64_t value)
+{
+	if (flow < m->ordered[kind])
+		atomic_store_explicit((_Atomic uint64_t *)&m->orders[kind][flow].in_force[0], value,
+				      memory_order_relaxed);
+}
+
+void tgen_matrix_set_setter(const struct tgen_matrix *m, uint64_t pid)
+{
+	atomic_store_explicit((_Atomic uint64_t *)&m->commands->setter, pid, memory_order_relaxed);
 }
 
 void tgen_matrix_close(struct tgen_matrix *m)

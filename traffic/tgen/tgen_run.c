@@ -172,6 +172,7 @@ int run_open(struct run *run, const struct run_config *config, const struct flow
 			     .watches = WATCHES_INIT,
 			     .calls = CALLS_INIT,
 			     .logs = TGEN_LOGS_CLOSED,
+			     .orders = -1,
 			     .payload = -1 };
 	rc = allocate(run);
 	if (!rc)
@@ -219,5 +220,8 @@ void run_close(struct run *run)
 	if (run->payload >= 0)
 		close(run->payload);
 	run->payload = -1;
+	if (run->orders >= 0)
+		close(run->orders);
+	run->orders = -1;
 	watches_close(&run->watches);
 }

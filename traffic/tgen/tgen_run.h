@@ -10,6 +10,7 @@
  *   tgen_log       the files; tgen_matrix: the part of the state matrix
  *   tgen_run       these together: what a run keeps
  *   tgen_publish   the rows of flows in the state matrix, which others read while the run is under way
+ *   tgen_orders    what an agent sets at flows' sockets
  *   tgen_flow      how a flow of any transport begins and ends; tgen_pace: when it has more to send
  *   tgen_tcp       what one flow does at a time or an event; the same for datagrams in tgen_udp, and in
  *                  tgen_rdma for flows that a NIC sends of its own
@@ -76,6 +77,7 @@ struct run {
 	struct calls calls; /* calls that are made together, as one system call */
 	struct tgen_matrix matrix;
 	struct tgen_logs logs;
+	int orders;     /* a signalfd: an agent wants something of flows; -1: none can */
 	int payload;    /* what TCP sends: a file of zeros that takes no memory */
 	bool bad_input; /* the fault is in what the user gave */
 	char fault[256];

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tgen_flow.h"
+#include "tgen_orders.h"
 #include "tgen_publish.h"
 
 #define AHEAD_MIN    (32 << 10)
@@ -117,7 +118,7 @@ int tcp_start(struct run *run, uint32_t number)
 	rc = flow_open(run, number, EPOLLOUT | EPOLLRDHUP | EPOLLET, &step);
 	flow->start_ns = clock_read(&run->clock);
 	flow->phase = PHASE_CONNECTING;
-	return rc ? fail(run, number, rc, step) : 0;
+	return rc ? fail(run, number, rc, step) : orders_set(run, number);
 }
 
 /* No more data: the FIN follows what the socket holds. */
@@ -393,6 +394,7 @@ int tcp_sample(struct run *run, const struct look *look, struct tgen_sample_reco
 	else if (flow->receiver >= 0)
 		bytes = payload_arrived(flow, &look->receiver.info);
 	fill_sample(flow, sender, bytes, sample);
+	orders_read_back(run, look->flow, sample->cwnd_packets);
 	rc = sender->tcpi_delivery_rate && !flow->closed ? adapt_ahead(run, flow, sender->tcpi_delivery_rate)
 							 : 0;
 	return rc ? run_fault(run, rc, "flow %u: TCP_NOTSENT_LOWAT", look->flow) : 0;

@@ -13,7 +13,15 @@ struct watches {
 };
 
 /* The subject of an epoll event: kind << 32 | number. */
-enum watch { WATCH_TIMER, WATCH_SIGNAL, WATCH_LISTENER, WATCH_SENDER, WATCH_RECEIVER, WATCH_BELL };
+enum watch {
+	WATCH_TIMER,
+	WATCH_SIGNAL,
+	WATCH_LISTENER,
+	WATCH_SENDER,
+	WATCH_RECEIVER,
+	WATCH_BELL,
+	WATCH_ORDERS
+};
 
 #define WATCHES_INIT                                                                                         \
 	{                                                                                                    \

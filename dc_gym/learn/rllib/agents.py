@@ -10,9 +10,9 @@ import gymnasium
 from dc_gym.base.errors import UsageError
 from dc_gym.learn.rllib.environment import AGENTS, Task
 from dc_gym.learn.rllib.settings import TrainingSettings
-from dc_gym.nets.agent_kinds import HOSTS, PORTS, SWITCHES
+from dc_gym.nets.agent_kinds import FLOWS, HOSTS, PORTS, SWITCHES
 
-SHARED = {HOSTS: "host", SWITCHES: "switch", PORTS: "port"}
+SHARED = {HOSTS: "host", SWITCHES: "switch", PORTS: "port", FLOWS: "flow"}
 """The name of the policy that serves all agents. An agent's own policy has the agent's name."""
 PREFIX = "MultiAgent"
 """The prefix of RLlib's replay buffers for several agents."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies of a run's agents: one for a central agent, or one for each host, switch or port (agent.agents).
+"""The policies of a run's agents: one for a central agent, or one for each host, switch, port or flow
+(agent.agents).
 
 Each step is one call of `observe` and, unless the episode is over, one of `act`. A policy that learns during the run receives in
 `observe` the results of its last action.
@@ -92,7 +93,7 @@ class Actors:
 
     def _own_rewards(self, frame: Frame, mix: WeightedReward) -> list[float]:
         if frame.step == 0:
-            self._views = tuple(View.of(self._scene, frame.info, agent.rows) for agent in self._agents)
+            self._views = tuple(View.of(self._scene, frame.info, agent.rows, agent.flow) for agent in self._agents)
             return [0.0] * len(self._agents)
         rewards = []
         for view in self._views:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The observations of single hosts, switches and ports, where each of them is an agent (agents.py).
+"""The observations of single hosts, switches, ports and flows, where each of them is an agent (agents.py).
 
 An agent observes only values within its reach. A host: its own egress and its own flows. If `see` is "path", it also observes the
 values that switches on its flows' paths would write into the packets: the largest of each feature. A switch or port: the features
-of its own ports where it sets something. An item's values of other ports are left out. An item of classes gives each port one
-value for each kind of class, such as rdma/backlog.
+of its own ports where it sets something. A flow: its own features. An item's values of others are left out. An item of classes
+gives each port one value for each kind of class, such as rdma/backlog.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from gymnasium import spaces
 
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
-from dc_gym.run.agent.agents import HOSTS, SWITCHES, AgentRows
+from dc_gym.ctrl.actuators.actuator import FLOW
+from dc_gym.run.agent.agents import FLOWS, HOSTS, SWITCHES, AgentRows
 from dc_gym.run.agent.frame import Bools, Floats, Frame, Rows
-from dc_gym.run.agent.observation import Part, Vector, parse
+from dc_gym.run.agent.observation import OF_FLOW, Feature, Part, Vector, parse
 from dc_gym.run.agent.scene import Scene
 
 SEE = ("own", "path")
@@ -47,11 +48,14 @@ def observer_of(
     if see is not None and see not in SEE:
         raise AgentError("see: " + unknown("value", see, SEE))
     if kind == HOSTS:
-        if tuple(agent.name for agent in agents) != scene.hosts:
+        acting = tuple(agent.name for agent in agents)
+        if acting != scene.hosts and not (len(scene.flow_row) and scene.rates is None):
             raise AgentError('agent.agents = "hosts": is for hosts whose rates are set; give "ports", or other agent.actuators')
-        return HostObserver(scene, observe, history, see or "path")
+        return HostObserver(scene, observe, history, see or "path", acting)
     if see == "path":
         raise AgentError(f'see: "path" is for hosts, and the agents are {kind}; leave it out')
+    if kind == FLOWS:
+        return FlowObserver(agents, scene, observe, history)
     return PortObserver(agents, scene, observe, history, kind)
 
 
@@ -109,37 +113,53 @@ class Element:
         return f"{'path' if self.on_path else 'own'}/{value_name}"
 
 
-class HostObserver:
-    """Makes the observations of all hosts from frames, in order. A frame of step 0 restarts the history."""
+class AlikeObserver:
+    """Makes the observations of agents that observe alike from frames, in order. A frame of step 0 restarts the history."""
 
-    def __init__(self, scene: Scene, observe: str, history: int, see: str) -> None:
-        if see not in SEE:
-            raise AgentError("see: " + unknown("value", see, SEE))
-        self._scene = scene
-        self._elements = _elements(observe, scene, see)
-        one = [element.name for element in self._elements]
+    def __init__(self, one: Sequence[str], features: Sequence[Feature], history: int, agents: tuple[str, ...]) -> None:
+        """`one` and `features`: of each element of one frame."""
+        self._agents = agents
         ages = range(history - 1, -1, -1)
         self.names = tuple(name + (f"@-{age}" if age else "") for age in ages for name in one)
         """One name for each element of every agent's observation, such as own/backlog or path/marks@-1."""
-        features = [element.part.feature for element in self._elements]
         self._low, self._high = (np.array([getattr(feature, end) for feature in features], np.float32) for end in ("low", "high"))
         self._frames: deque[Vector] = deque(maxlen=history)
         self.space = spaces.Box(np.tile(self._low, history), np.tile(self._high, history), dtype=np.float32)
-        self.spaces, self.names_of = (self.space,) * len(scene.hosts), (self.names,) * len(scene.hosts)
+        self.spaces, self.names_of = (self.space,) * len(agents), (self.names,) * len(agents)
+
+    def _now(self, frame: Frame) -> Floats:
+        """Returns the values of a frame before clipping, as [agents, elements]."""
+        raise NotImplementedError
 
     def observe(self, frame: Frame) -> Sequence[Vector]:
-        """Returns the observations as [hosts, elements]."""
-        now = np.stack([self._values(element, frame) for element in self._elements], axis=1).astype(np.float32)
-        now = np.clip(now, self._low, self._high)
+        """Returns the observations as [agents, elements]."""
+        now = np.clip(self._now(frame).astype(np.float32), self._low, self._high)
         if np.isnan(now).any():
-            host, index = np.argwhere(np.isnan(now))[0].tolist()
-            raise AgentError(f"agent.observe: {self.names[index]} of {self._scene.hosts[host]} is not a number; mend the feature")
+            agent, index = np.argwhere(np.isnan(now))[0].tolist()
+            raise AgentError(f"agent.observe: {self.names[index]} of {self._agents[agent]} is not a number; mend the feature")
         if frame.step == 0 or not self._frames:
             self._frames.extend([now] * (self._frames.maxlen or 1))
         else:
             self._frames.append(now)
         observations: Sequence[Vector] = np.concatenate(self._frames, axis=1)  # type: ignore[assignment]
         return observations
+
+
+class HostObserver(AlikeObserver):
+    """Makes the observations of hosts."""
+
+    def __init__(self, scene: Scene, observe: str, history: int, see: str, acting: tuple[str, ...] | None = None) -> None:
+        """`acting`: the hosts that are agents; None: all hosts of the scene."""
+        if see not in SEE:
+            raise AgentError("see: " + unknown("value", see, SEE))
+        self._scene, self._elements = scene, _elements(observe, scene, see)
+        acting = scene.hosts if acting is None else acting
+        self._at = [scene.hosts.index(name) for name in acting]
+        features = [element.part.feature for element in self._elements]
+        super().__init__([element.name for element in self._elements], features, history, acting)
+
+    def _now(self, frame: Frame) -> Floats:
+        return np.stack([self._values(element, frame) for element in self._elements], axis=1)[self._at]
 
     def _values(self, element: Element, frame: Frame) -> Floats:
         scene, values = self._scene, element.of.values(frame, self._scene)
@@ -148,6 +168,22 @@ class HostObserver:
         if not element.on_path:
             return values[scene.host_row]
         return _largest_on_paths(values, element.of.has, frame, scene)
+
+
+class FlowObserver(AlikeObserver):
+    """Makes the observations of flows. All values of a flow that is not under way are 0."""
+
+    def __init__(self, agents: tuple[AgentRows, ...], scene: Scene, observe: str, history: int) -> None:
+        self._scene, self._at = scene, [agent.flow for agent in agents if agent.flow is not None]
+        self._parts = [part for part in parse(observe, scene) if part.feature.kind == FLOW]
+        if not self._parts:
+            raise AgentError(f"agent.observe: {observe!r} has no feature of flows; give a preset such as tcp_info, or flow:srtt")
+        features = [part.feature for part in self._parts]
+        names = [f"own/{feature.name.removeprefix(OF_FLOW)}" for feature in features]
+        super().__init__(names, features, history, tuple(agent.name for agent in agents))
+
+    def _now(self, frame: Frame) -> Floats:
+        return np.stack([part.values(frame, self._scene) for part in self._parts], axis=1)[self._at]
 
 
 class PortObserver:
@@ -205,6 +241,8 @@ def _elements(observe: str, scene: Scene, see: str) -> tuple[Element, ...]:
     path's value."""
     elements: dict[str, Element] = {}
     for part in parse(observe, scene):
+        if part.feature.kind == FLOW:
+            continue
         of_host = part.feature.kind == "host"
         for source in [part] if of_host else OfPorts.of(part, scene):
             has = np.empty(0, bool) if isinstance(source, Part) else source.has

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Observations: named features of ports or of hosts, normalised by physical constants, in one flat vector.
+"""Observations: named features of ports, hosts or flows, normalised by physical constants, in one flat vector.
 
 A feature is one function of a Frame and its Scene and one call of `register`, here or in a user's file; `dcgym list features`
 lists them. agent.observe is a comma list of presets and features. A prefix `switch:`, `host:`, `all:` or a pattern of port names
@@ -11,11 +11,13 @@ ports, which some features have, too:
     class:backlog                the backlogs of all classes of all ports
     s1-*:rdma:marks              the marks of the class rdma of the ports of s1
     kmin,kmax,pmax               the values in force at the ports and classes where agents set the marking
+    flow:srtt,clamp              the srtt of every flow that agents set, and its largest window
 
-Each quantity of an actuator is a feature of the ports where agents set it: the value in force over its upper bound.
+Each quantity of an actuator is a feature of the ports or flows where agents set it: the value in force over its upper bound.
+Features of flows have the prefix `flow:` in their names. They are 0 while the flow is not under way.
 
-The vector holds one feature after another, each in the order of Scene.rows or Scene.hosts. With a history, the oldest frame
-comes first.
+The vector holds one feature after another, each in the order of Scene.rows, Scene.hosts or the flows. With a history, the oldest
+frame comes first.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from dc_gym.base import usercode
 from dc_gym.base.errors import AgentError
 from dc_gym.base.spelling import unknown
 from dc_gym.ctrl import actuators
+from dc_gym.ctrl.actuators.actuator import FLOW
 from dc_gym.ctrl.actuators.selection import CLASS, nothing_called, of_classes
 from dc_gym.run.agent.frame import Floats, Frame, Rows
 from dc_gym.run.agent.measures import carried_bytes, occupancy
@@ -42,9 +45,10 @@ from dc_gym.run.agent.scene import RATE, ActuatedRows, Scene
 
 Vector = npt.NDArray[np.float32]
 Compute = Callable[[Frame, Scene], Floats]
-KINDS = ("port", "host")
+KINDS = ("port", "host", FLOW)
 MOST_RTTS = 100.0
 """The clipping bound of times in round trips and of windows in bandwidth-delay products."""
+OF_FLOW = "flow:"
 OVER_LINE = "over what the line carries in the step (at least one frame)"
 OF_PORT = "0 at a host and at a stock queue"
 FULL_FRAMES = f"over the step, as full frames, {OVER_LINE}"
@@ -52,12 +56,12 @@ FULL_FRAMES = f"over the step, as full frames, {OVER_LINE}"
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One value for each port, or for each host that acts."""
+    """One value for each port, for each host that acts, or for each flow that agents set."""
 
     name: str
     kind: str
     """"port": `compute` returns [ports] of the scene. "host": it returns [hosts], a value of the host's egress or over the host's
-    running flows."""
+    running flows. "flow": it returns a value for each flow of the episode."""
     low: float
     """The lower bound. Values outside low..high are clipped."""
     high: float
@@ -68,7 +72,8 @@ class Feature:
     """True if the feature reads sampled values of flows: counts, windows, round trips. Starts and ends of flows are known without
     samples."""
     setting: tuple[str, int] | None = None
-    """The actuator and number of a quantity that agents set; None for other features. `compute` then returns [rows]."""
+    """The actuator and number of a quantity that agents set; None for other features. `compute` then returns [rows], or of flows
+    a value for each that agents set."""
     classes: bool = False
     """True if classes of ports have it, too: `compute` also takes Frame.of_classes and Scene.of_classes."""
 
@@ -82,12 +87,12 @@ def register(
     """Registers a feature. Each name can be registered once.
 
     Args:
-        name: Its name in agent.observe.
-        kind: "port" or "host": one value for each.
+        name: Its name in agent.observe. Of flows it begins with `flow:`.
+        kind: "port", "host" or "flow": one value for each.
         low: The smallest value; smaller ones are clipped.
         high: The largest value; larger ones are clipped.
         formula: The definition in words, for lists and pages.
-        compute: `compute(frame, scene)` returns an array with a value for each port or acting host.
+        compute: `compute(frame, scene)` returns an array with a value for each port, acting host or flow of the episode.
         flows: False saves the lab from sampling every flow in each step.
         classes: Classes of ports have the feature, too.
 
@@ -98,6 +103,10 @@ def register(
         raise AgentError(unknown(f"kind of feature {name!r}", kind, KINDS))
     if name in _registry or name in PRESETS:
         raise AgentError(f"feature {name!r} is registered already; choose another name")
+    if (kind == FLOW) != name.startswith(OF_FLOW):
+        raise AgentError(
+            f"feature {name!r} is of kind {kind!r}; let names of kind {FLOW!r}, and no others, begin with {OF_FLOW!r}"
+        )
     if not (np.isfinite([low, high]).all() and low < high):
         raise AgentError(f"feature {name!r}: bounds {low}..{high} are not finite and ascending; give others")
     usercode.check_call(AgentError, f"feature {name!r}", compute, "frame", "scene")
@@ -128,7 +137,7 @@ class Part:
     """The item as it is written in agent.observe, such as switch:backlog."""
     feature: Feature
     rows: Rows
-    """The rows of the state matrix, or the hosts."""
+    """The rows of the state matrix, the hosts, or the flows."""
     names: tuple[str, ...]
     first: int = 0
     """The row of the network's first class if these are classes; otherwise 0."""
@@ -152,11 +161,13 @@ class Part:
             scene: The scene.
 
         Returns:
-            [ports], [classes] or [hosts]; of a quantity that agents set, a value for every row.
+            [ports], [classes], [hosts] or flows that agents set; of a quantity that agents set, a value for every row.
         """
         values = self.feature.compute(frame.of_classes if self.first else frame, self.scene(scene))
         feature = self.feature
-        numbers = _checked(values, feature, self.scene(scene))
+        numbers = _checked(values, feature, self.scene(scene), len(frame.info))
+        if feature.kind == FLOW and feature.setting is None:
+            numbers = scene.on_flows(numbers, frame)
         if feature.setting is None:
             tell_outside(f"feature {feature.name}", numbers, feature.low, feature.high, "it is clipped; register another range")
         return numbers
@@ -187,6 +198,8 @@ def parse(text: str, scene: Scene) -> tuple[Part, ...]:
 
 def _part(item: str, scene: Scene) -> Part:
     rows_of, colon, name = item.rpartition(":")
+    if item in _registry and _registry[item].kind == FLOW:
+        return _flow_part(item, _registry[item], scene)
     if name not in _registry:
         return _setting_part(item, rows_of if colon else "", name, scene)
     feature = _registry[name]
@@ -205,10 +218,21 @@ def _part(item: str, scene: Scene) -> Part:
     return Part(item, feature, rows, tuple(f"{owner}/{name}" for owner in owners), first)
 
 
+def _flow_part(item: str, feature: Feature, scene: Scene) -> Part:
+    rows = np.arange(len(scene.flow_row))
+    if not len(rows):
+        raise AgentError(f'agent.observe: {item!r}: agents set no flows; give agent.actuators such as "cwnd", or leave it out')
+    return Part(item, feature, rows, tuple(f"flow{row}/{feature.name.removeprefix(OF_FLOW)}" for row in rows.tolist()))
+
+
 def _setting_part(item: str, rows_of: str, name: str, scene: Scene) -> Part:
     """Returns the part of a quantity that agents set."""
     for actuated in scene.actuated:
         known = [quantity.name for quantity in actuated.actuator.quantities]
+        if name in known and actuated.actuator.of_flows:
+            if rows_of not in ("", FLOW):
+                raise AgentError(f"agent.observe: {item!r}: {name} is of flows; write {name!r} alone")
+            return _flow_part(item, setting(actuated, known.index(name)), scene)
         if name in known and not (name == RATE and actuated.actuator.name == RATE):
             rows = actuated.rows if not rows_of else np.intersect1d(actuated.rows, _rows(rows_of, item, scene))
             if not len(rows):
@@ -231,14 +255,15 @@ def setting(actuator_rows: ActuatedRows, number: int) -> Feature:
         number: The index of the quantity.
     """
     quantity, high = actuator_rows.actuator.quantities[number], actuator_rows.high[:, number]
+    kind = FLOW if actuator_rows.actuator.of_flows else "port"
 
     def compute(frame: Frame, scene: Scene) -> Floats:
-        values = np.zeros(len(scene.rows))
+        values = np.zeros(len(scene.flow_row if kind == FLOW else scene.rows))
         values[actuator_rows.rows] = frame.enforced[actuator_rows.place].reshape(actuator_rows.low.shape)[:, number] / high
         return values
 
     return Feature(
-        quantity.name, "port", 0, 1, "value in force over its upper bound", compute, False, (actuator_rows.actuator.name, number)
+        quantity.name, kind, 0, 1, "value in force over its upper bound", compute, False, (actuator_rows.actuator.name, number)
     )
 
 
@@ -255,9 +280,12 @@ def _rows(rows_of: str, item: str, scene: Scene) -> Rows:
     return rows
 
 
-def _checked(values: Floats, feature: Feature, scene: Scene) -> Floats:
-    """Returns the feature's values if they have the right shape."""
-    size = len(scene.hosts if feature.kind == "host" else scene.ports if feature.setting is None else scene.rows)
+def _checked(values: Floats, feature: Feature, scene: Scene, flows: int) -> Floats:
+    """Returns the feature's values if they have the right shape. `flows`: how many flows the episode has."""
+    if feature.kind == FLOW:
+        size = flows if feature.setting is None else len(scene.flow_row)
+    else:
+        size = len(scene.hosts if feature.kind == "host" else scene.ports if feature.setting is None else scene.rows)
     if getattr(values, "shape", None) != (size,) or np.asarray(values).dtype.kind not in "biuf":
         problem = f"agent.observe: feature {feature.name!r} gives {usercode.shown(values)}"
         raise AgentError(f"{problem} instead of numbers of shape ({size},), one value a {feature.kind}; mend the feature")
@@ -329,6 +357,8 @@ PRESETS = {
         "backlog,backlog_change,mean_backlog,longest_backlog,busy,ce,marks,drops,utilization,tx_rate,rx_rate,active_flows,"
         "srtt,rtt_min,cwnd,retransmits,goodput,enforced"
     ),
+    "tcp_info": "flow:running,flow:srtt,flow:rtt_min,flow:cwnd,flow:goodput,flow:retransmits,flow:delivery_rate",
+    "aurora": "flow:latency_gradient,flow:latency_ratio,flow:sending_ratio",
     "marking": "switch:backlog,switch:utilization,switch:marks,kmin,kmax,pmax",
 }
 
@@ -430,6 +460,53 @@ def _goodput(frame: Frame, scene: Scene) -> Floats:
     return _sum_over_hosts(received, frame, scene, everyone) / carried_bytes(frame, scene)[scene.host_row]
 
 
+def _flow_line_bytes(frame: Frame, scene: Scene) -> Floats:
+    """Returns what the egress of each flow's host carries in the step, as [flows]."""
+    return carried_bytes(frame, scene)[frame.info.first_row]
+
+
+def _flow_rtt(field: str) -> Compute:
+    def compute(frame: Frame, scene: Scene) -> Floats:
+        rtt_us = frame.flows[field].astype(np.float64)
+        return np.maximum(rtt_us * 1000 / frame.info.base_rtt_ns - 1, 0.0)
+
+    return compute
+
+
+def _flow_cwnd(frame: Frame, scene: Scene) -> Floats:
+    product_bytes = scene.rate_bps[frame.info.first_row] * frame.info.base_rtt_ns / 8e9
+    return frame.flows["cwnd_packets"] * float(scene.frame_bytes) / np.maximum(product_bytes, scene.frame_bytes)
+
+
+def _flow_goodput(frame: Frame, scene: Scene) -> Floats:
+    return frame.flow_change("received_bytes") / frame.info.payload_share / _flow_line_bytes(frame, scene)
+
+
+def _flow_retransmits(frame: Frame, scene: Scene) -> Floats:
+    return frame.flow_change("retransmits") * scene.frame_bytes / _flow_line_bytes(frame, scene)
+
+
+def _flow_delivery_rate(frame: Frame, scene: Scene) -> Floats:
+    share: Floats = frame.flows["rate_bps"] / scene.rate_bps[frame.info.first_row]
+    return share
+
+
+def _latency_gradient(frame: Frame, scene: Scene) -> Floats:
+    known = (frame.flows["srtt_us"] > 0) & (frame.flows_before["srtt_us"] > 0)
+    return np.where(known, frame.flow_change("srtt_us") * 1000 / max(1, frame.elapsed_ns), 0.0)
+
+
+def _latency_ratio(frame: Frame, scene: Scene) -> Floats:
+    ratio: Floats = frame.flows["srtt_us"] / np.maximum(frame.flows["min_rtt_us"], 1.0)
+    return ratio
+
+
+def _sending_ratio(frame: Frame, scene: Scene) -> Floats:
+    payload_bytes = frame.info.payload_share * scene.frame_bytes
+    sent = frame.flow_change("acked_bytes") / payload_bytes + frame.flow_change("retransmits")
+    return sent / np.maximum(frame.flow_change("acked_bytes") / payload_bytes, 1.0)
+
+
 register("backlog", "port", 0, 1, "bytes queued over the buffer", _backlog, flows=False, classes=True)
 register(
     "backlog_change", "port", -1, 1, "bytes queued now minus at the step before, over the buffer", _backlog_change,
@@ -471,3 +548,16 @@ register("cwnd", "host", 0, MOST_RTTS, "windows of the host's flows under way, a
 register("retransmits", "host", 0, 4, f"segments sent again {FULL_FRAMES}", _retransmits)
 register("goodput", "host", 0, 4, f"payload of the host's flows that arrived in order over the step, {OVER_LINE}", _goodput)
 register("enforced", "host", 0, 1, "rate that the kernel enforces over line rate", _enforced, flows=False)
+register("flow:running", FLOW, 0, 1, "1 while the flow is under way", lambda f, s: f.under_way.astype(np.float64), flows=False)
+register("flow:srtt", FLOW, 0, MOST_RTTS, "srtt / the flow's base RTT - 1, at least 0", _flow_rtt("srtt_us"))
+register("flow:rtt_min", FLOW, 0, MOST_RTTS, "the same of the least RTT that it has seen", _flow_rtt("min_rtt_us"))
+register("flow:cwnd", FLOW, 0, MOST_RTTS, "window, as full frames, over line rate x the flow's base RTT", _flow_cwnd)
+register("flow:goodput", FLOW, 0, 4, f"payload that arrived in order over the step, {OVER_LINE}", _flow_goodput)
+register("flow:retransmits", FLOW, 0, 4, f"segments sent again {FULL_FRAMES}", _flow_retransmits)
+register("flow:delivery_rate", FLOW, 0, 4, "TCP's delivery rate over line rate", _flow_delivery_rate)
+register("flow:latency_gradient", FLOW, -10, 10, "change of srtt over the step / the step (Aurora, ICML 2019)", _latency_gradient)
+register("flow:latency_ratio", FLOW, 0, MOST_RTTS, "srtt / the least RTT that it has seen (Aurora)", _latency_ratio)
+register(
+    "flow:sending_ratio", FLOW, 0, 1000, "packets acknowledged and sent again over those acknowledged (at least one; Aurora)",
+    _sending_ratio,
+)  # fmt: skip

@@ -19,7 +19,7 @@ from dc_gym.ctrl.actuators import Actuator
 from dc_gym.ctrl.actuators.selection import ActuatedPort, select
 from dc_gym.monitors.state_matrix import COLUMNS
 from dc_gym.results.metrics import ideal
-from dc_gym.run.agent.frame import Bools, Floats, FlowInfo, Rows
+from dc_gym.run.agent.frame import Bools, Floats, FlowInfo, Frame, Rows
 from dc_gym.spec.agent import AgentSpec
 from dc_gym.topologies.changes import Capacities
 from dc_gym.topologies.graph import Graph, Port
@@ -35,13 +35,13 @@ RATE = "rate"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActuatedRows:
-    """One actuator at the ports and classes where agents set it. `ports` counts both."""
+    """One actuator at the ports and classes, or at the flows, where agents set it. `ports` counts all of them."""
 
     actuator: Actuator
     rows: Rows
-    """[ports]: the rows of the ports and classes."""
+    """[ports]: the rows of the ports and classes, or the numbers of the flows."""
     names: tuple[str, ...]
-    """[ports]: the name of each; the host's name if it is the host's only port, s1-eth3:rdma of a class."""
+    """[ports]: the name of each; the host's name if it is the host's only port, s1-eth3:rdma of a class, flow0."""
     low: Floats
     """[ports, quantities]: the bounds of each value."""
     high: Floats
@@ -126,7 +126,9 @@ class Scene:
     actuated: tuple[ActuatedRows, ...]
     """The actuators that agents set, in the order of their values."""
     commands: tuple[tuple[int, bytes, int], ...] = ()
-    """The rows of the commands: row of the state matrix, actuator, number of values."""
+    """The rows of the commands: row of the state matrix or number of the flow, actuator, number of values."""
+    flow_row: Rows = field(default_factory=lambda: np.empty(0, np.intp))
+    """The flows at which agents set something: the row of each one's egress under the spec's own seed, -1 if it has none."""
     columns: tuple[str, ...] = COLUMNS
     capacities: Capacities | None = None
     """The rates in force at each port over an episode. None: no event changes one."""
@@ -199,13 +201,16 @@ class Scene:
         acting = [port for port in egress if agent.hosts == "all" or rows[port.ifname] in sending]
         if not acting:
             raise AgentError('agent.hosts "senders": no host sends a flow in this workload; give "all", or another workload')
-        selected = select(agent.sets, graph, agent, experiment.spec.ground)
+        selected = select(agent.sets, graph, agent, experiment.spec.ground, lambda: experiment.spec.tcp_flows(graph))
         names = {port.ifname for port in acting}
         rated = [actuated.port for actuated in selected if actuated.actuator.name == RATE and actuated.port.ifname in names]
         sets_rates, acting = bool(rated), rated or acting
         host_row = np.array([rows[port.ifname] for port in acting], np.intp)
         rate_bps = np.array([graph.cable_of(port).rate_bps for port in ports], np.float64)
         floor_bps = np.minimum(float(agent.floor_bps), rate_bps[host_row]) if sets_rates else rate_bps[host_row]
+        flow_row = np.full(max([actuated.row + 1 for actuated in selected if actuated.actuator.of_flows], default=0), -1, np.intp)
+        known = experiment.schedule.flows[: len(flow_row)]
+        flow_row[: len(known)] = [flow.rows[0] for flow in known]
         return cls(
             ports=tuple(port.ifname for port in ports),
             nodes=tuple(port.node for port in ports),
@@ -224,6 +229,7 @@ class Scene:
             seed=experiment.spec.seed,
             actuated=_actuated(selected, graph, frozenset(host_row.tolist())),
             commands=tuple((actuated.row, actuated.actuator.name.encode(), len(actuated.bounds)) for actuated in selected),
+            flow_row=flow_row,
             capacities=Capacities(graph, experiment.changes) if experiment.changes else None,
             classes=ClassRows.of(graph),
             scale=experiment.spec.topology.scale or 1,
@@ -259,6 +265,12 @@ class Scene:
                     below = f"{names[number]} {targets[row, number]:g} is below {names[earlier]} {targets[row, earlier]:g}"
                     raise AgentError(f"step: {rows.names[row]}: {below}; give at least that")
 
+    def on_flows(self, values: Floats, frame: Frame) -> Floats:
+        """Returns values of an episode's flows as values of the flows that agents set: 0 where one is not under way."""
+        slots = np.zeros(len(self.flow_row))
+        slots[: len(values)] = np.where(frame.under_way, values, 0.0)
+        return slots
+
     def port_of(self, row: int) -> int:
         """Returns the row of the port of a row, which may be a class's row."""
         return row if row < len(self.ports) else int(self.classes.port[row - len(self.ports)])
@@ -283,7 +295,11 @@ def _actuated(selected: Sequence[ActuatedPort], graph: Graph, acting: frozenset[
     actuated_rows, offset = [], 0
     owned = {port.ifname for row, port in enumerate(graph.ports()) if row < len(graph.switch_ports()) or row in acting}
     for name in dict.fromkeys(actuated.actuator.name for actuated in selected):
-        ports = [actuated for actuated in selected if actuated.actuator.name == name and actuated.port.ifname in owned]
+        ports = [
+            actuated
+            for actuated in selected
+            if actuated.actuator.name == name and (actuated.actuator.of_flows or actuated.port.ifname in owned)
+        ]
         if not ports:
             raise AgentError(f'agent.actuators: {name!r} is of no host that sends; give agent.hosts = "all", or other ports')
         low, high, start = (
@@ -291,7 +307,10 @@ def _actuated(selected: Sequence[ActuatedPort], graph: Graph, acting: frozenset[
             for attribute in ("low", "high", "start")
         )
         end = offset + start.size
-        names = tuple(_name_of(graph, actuated.port) if actuated.number is None else actuated.name for actuated in ports)
+        names = tuple(
+            actuated.name if actuated.actuator.of_flows or actuated.number is not None else _name_of(graph, actuated.port)
+            for actuated in ports
+        )
         rows = np.array([actuated.row for actuated in ports], np.intp)
         actuated_rows.append(ActuatedRows(ports[0].actuator, rows, names, low, high, start, slice(offset, end)))
         offset = end

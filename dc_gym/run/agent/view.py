@@ -16,7 +16,7 @@ from dc_gym.run.agent.scene import Scene
 class View:
     """One agent's view of a network: the ports where it sets something, the flows that cross them, and all ports of those flows.
 
-    A host's view has the port that leads to it, too, and of all rates only its own.
+    A host's view has the port that leads to it, too, and of all rates only its own. A flow's has that flow alone, and its path.
     """
 
     scene: Scene
@@ -29,15 +29,21 @@ class View:
     """The places of its hosts among the scene's hosts."""
 
     @classmethod
-    def of(cls, scene: Scene, info: FlowInfo, rows: Rows) -> View:
+    def of(cls, scene: Scene, info: FlowInfo, rows: Rows, flow: int | None = None) -> View:
         """Returns the view of an agent that sets something at some ports.
 
         Args:
             scene: The scene of the network.
             info: The flows of the episode.
             rows: The agent's ports.
+            flow: The number of the flow that the agent is; None: it is none. The episode may lack it.
         """
         ports = np.zeros(len(scene.ports), bool)
+        if flow is not None:
+            flows = np.arange(len(info)) == flow
+            for path in info.rows[flow : flow + 1]:
+                ports[path] = True
+            return cls(scene, info, ports, flows, slice(0, len(scene.hosts)))
         ports[rows] = True
         if scene.is_switch[rows].any():
             flows = np.zeros(len(info), bool)

@@ -108,8 +108,10 @@ def tables_of(
     message = b""
     for actuated_port in actuated:
         actuator = actuated_port.actuator
-        qdisc = _qdisc(actuator, actuated_port.port)
-        request = request_of(qdisc, _attributes(actuated_port, graph, keys_of(actuator, agent)), actuator.quantities)
+        qdisc, request = "", Request(b"")
+        if not actuator.of_flows:
+            qdisc = _qdisc(actuator, actuated_port.port)
+            request = request_of(qdisc, _attributes(actuated_port, graph, keys_of(actuator, agent)), actuator.quantities)
         address, port = listens.get(actuated_port.port.ifname, NOBODY)
         rows.append(
             {
