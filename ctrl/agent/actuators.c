@@ -64,13 +64,13 @@ static int check(const struct record_place *at, const struct actuators *a, bool 
 	const struct actuator_row *r = &a->row[at->number];
 	int rc = record_word(at, "actuator", r->actuator, sizeof(r->actuator));
 
+	if (!rc)
+		rc = record_word(at, "qdisc", r->qdisc, sizeof(r->qdisc));
 	if (!rc && actuator_of_flow(r))
 		return control || r->n_values != 1
 			       ? record_refuse(at, "qdisc",
 					       "a flow's row has one value and no control packets")
 			       : check_values(at, r);
-	if (!rc)
-		rc = record_word(at, "qdisc", r->qdisc, sizeof(r->qdisc));
 	if (!rc && r->row >= a->ports->n)
 		rc = record_refuse(at, "row", "%u is not from 0 to %u, the rows of the ports file", r->row,
 				   a->ports->n - 1);

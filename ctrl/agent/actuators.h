@@ -17,6 +17,7 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <string.h>
 
 #define ACTUATOR_MAGIC    "DCGACTRS"
 #define FIELD_MAGIC       "DCGFIELD"
@@ -25,11 +26,12 @@
 #define FIELD_VERSION     2
 #define ACTUATOR_MOST     (SM_MAX_ACTUATORS * SM_MAX_ROWS)
 #define QDISC_NAME_LEN    16
-#define ACTUATOR_MAX_SIZE 4096 /* bytes of a request */
+#define OF_FLOW           "flow" /* which is no qdisc */
+#define ACTUATOR_MAX_SIZE 4096   /* bytes of a request */
 
 struct actuator_row {
 	char actuator[SM_ACTUATOR_LEN]; /* its name */
-	char qdisc[QDISC_NAME_LEN];     /* the kind of the port's root qdisc that it sets; empty: of a flow */
+	char qdisc[QDISC_NAME_LEN];     /* the kind of the port's root qdisc that it sets, or OF_FLOW */
 	uint64_t low[SM_MAX_VALUES], high[SM_MAX_VALUES]; /* bounds of each value */
 	uint64_t start[SM_MAX_VALUES];                    /* in force before and after each episode */
 	uint32_t row; /* of its port or class in the ports file, or the flow's number */
@@ -78,7 +80,7 @@ int actuators_take(struct actuators *actuators, const struct ports *ports, bool 
 /* Whether a row is of a flow. */
 static inline bool actuator_of_flow(const struct actuator_row *row)
 {
-	return !row->qdisc[0];
+	return memcmp(row->qdisc, OF_FLOW, sizeof(OF_FLOW)) == 0;
 }
 
 /* The name of a row's port. */

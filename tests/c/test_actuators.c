@@ -74,6 +74,32 @@ static void takes_rows_in_any_order(void **state)
 	free(b.at);
 }
 
+/* A flow's row needs neither fields nor a request, and its number is none of a port. */
+static void takes_rows_of_flows(void **state)
+{
+	struct actuators_file made = good();
+	struct actuators a;
+	struct bytes b;
+	struct fault f;
+
+	(void)state;
+	made.n_fields = made.n_bytes = 0;
+	for (uint32_t i = 0; i < N_ROWS; i++)
+		made.row[i] = (struct actuator_row){ .actuator = "cwnd",
+						     .qdisc = OF_FLOW,
+						     .low = { 1 },
+						     .high = { 100 },
+						     .start = { 10 },
+						     .row = 1000 + i,
+						     .n_values = 1 };
+	assert_int_equal(take(&made, false, &a, &b, &f), 0);
+	assert_true(actuator_of_flow(&a.row[1]));
+	free(b.at);
+	assert_int_equal(take(&made, true, &a, &b, &f), -EINVAL);
+	assert_non_null(strstr(f.text, "no control packets"));
+	free(b.at);
+}
+
 /* ---- mistakes ---- */
 
 static void refuse(const struct actuators_file *made, bool control, const char *words)
@@ -137,7 +163,7 @@ static void refuses_fields(void **state)
 	REFUSE(field[4].value = UINT16_MAX, "writes: field 4 is damaged");
 	REFUSE(field[9].width = 5, "actuator row 1, reads: field 9 is damaged");
 	REFUSE(field[9].value = 3, "reads: field 9 is damaged");
-	REFUSE(made.n_fields = 0, "table 'field': 0 records; give 1");
+	REFUSE(made.n_fields = 0, "writes: 2 from 0 on are not among the 0 fields");
 }
 
 /* A value must not be written outside of its own request, nor over the heads that the program fills in. */
@@ -314,6 +340,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_actuators),
 		cmocka_unit_test(takes_rows_in_any_order),
+		cmocka_unit_test(takes_rows_of_flows),
 		cmocka_unit_test(refuses_rows),
 		cmocka_unit_test(refuses_fields),
 		cmocka_unit_test(refuses_requests),

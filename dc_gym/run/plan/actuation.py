@@ -18,7 +18,7 @@ import numpy as np
 from dc_gym.base.errors import AgentError
 from dc_gym.base.record_file import Table
 from dc_gym.ctrl.actuators import Actuator, Attribute, Quantity, keys_of
-from dc_gym.ctrl.actuators.actuator import WIDTHS
+from dc_gym.ctrl.actuators.actuator import FLOW, WIDTHS
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.monitors.state_matrix import MAX_VALUES
 from dc_gym.run.plan import inputs
@@ -108,7 +108,7 @@ def tables_of(
     message = b""
     for actuated_port in actuated:
         actuator = actuated_port.actuator
-        qdisc, request = "", Request(b"")
+        qdisc, request = FLOW, Request(b"")
         if not actuator.of_flows:
             qdisc = _qdisc(actuator, actuated_port.port)
             request = request_of(qdisc, _attributes(actuated_port, graph, keys_of(actuator, agent)), actuator.quantities)

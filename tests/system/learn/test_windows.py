@@ -4,19 +4,24 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dc_gym.base.errors import AgentError
+from dc_gym.base.progress import Quiet
 from dc_gym.learn.env import DataCenterEnv
 from dc_gym.learn.multi_agent import Agents
 from dc_gym.learn.vector import LabVectorEnv
 from dc_gym.run.agent.frame import Frame
+from dc_gym.run.runner import run
+from dc_gym.spec import load
 
 pytestmark = pytest.mark.lab
-MSS, RATE_BPS, STEP = 1448, 100_000_000, 20_000_000
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+MSS, RATE_BPS = 1448, 100_000_000
 SPEC: dict[str, Any] = {
     "name": "windows",
     "topology": {"kind": "dumbbell", "pairs": 1, "rate": "100Mbit/s", "delay": "1ms", "buffer": "400kB"},
@@ -98,6 +103,15 @@ def test_two_actuators_of_one_flow() -> None:
     seen = frames([10e6, 20e6, 15, 30], overrides)
     assert seen[-1].enforced.tolist() == [10e6, 20e6, 15, 30]
     assert (rate_bps(seen) <= [10.1e6, 20.2e6]).all()
+
+
+def test_the_example_keeps_cubics_goodput_without_its_queue(tmp_path: Path) -> None:
+    results = {}
+    for policy in ("max", "orca"):
+        loaded = load(EXAMPLES / "orca.toml", [f"controller.policy={policy}", "time.duration=2s", "time.warmup=500ms"])
+        results[policy] = run(loaded, tmp_path / policy, Quiet(), plot=False).summary
+    assert results["orca"]["goodput_bps"] > 0.98 * results["max"]["goodput_bps"]
+    assert results["orca"]["mean_srtt_us"] < 0.5 * results["max"]["mean_srtt_us"]
 
 
 # --- episodes
