@@ -76,7 +76,7 @@ class Spec:
         (),
         otherwise="none",
         help="Python files, relative to the spec, that [register topologies, markings, workloads or "
-        "controllers](extending.md), or [C sources of a TCP](own-cc.md#a-tcp-of-the-kernel); they run before the spec is read, and each "
+        "controllers](extending.md), or [C sources of a TCP](own-cc.md); they run before the spec is read, and each "
         "result keeps them in `code/`",
     )
     events: tuple[EventSpec, ...] = key(
