@@ -115,7 +115,12 @@ def test_order_of_rows_and_strings_or_row_numbers_do_not_matter() -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_every_column_counts_unless_it_is_declared_otherwise(name: str) -> None:
     tables = small(
-        nic_flows=[NIC], decisions=[DECISION], classes=[CLASS], class_queues=[CLASS_QUEUE], nic_events=[NIC_EVENTS_ROW]
+        nic_flows=[NIC],
+        decisions=[DECISION],
+        classes=[CLASS],
+        class_queues=[CLASS_QUEUE],
+        nic_events=[NIC_EVENTS_ROW],
+        acks=[{"t_ns": 9, "flow": 0, "cwnd_packets": 10}],
     )
     for column, _ in TABLES[name].columns:
         changed = tables.table(name).copy()
