@@ -50,14 +50,20 @@ static void check_actuators(const struct actuators *a, bool control)
 	for (uint32_t i = 0; i < a->n; i++) {
 		const struct actuator_row *r = &a->row[i];
 
-		require(r->row < a->ports->n && actuators_port(a, i)[0]);
+		require(actuator_of_flow(r) || (r->row < a->ports->n && actuators_port(a, i)[0]));
 		require(r->actuator[0] && memchr(r->actuator, 0, sizeof(r->actuator)));
 		require(r->qdisc[0] && memchr(r->qdisc, 0, sizeof(r->qdisc)));
 		require(r->n_values && r->n_values <= SM_MAX_VALUES);
 		require(!control || (r->control_port && r->n_values == 1));
 		for (uint32_t v = 0; v < r->n_values; v++) {
 			require(r->low[v] <= r->start[v] && r->start[v] <= r->high[v]);
+			if (actuator_of_flow(r))
+				continue;
 			require(actuators_enforceable(a, i, v, r->start[v]) <= r->start[v]);
+		}
+		if (actuator_of_flow(r)) {
+			require(!control && r->n_values == 1);
+			continue;
 		}
 		check_fields(a, r, r->writes_start, r->n_writes);
 		check_fields(a, r, r->reads_start, r->n_reads);

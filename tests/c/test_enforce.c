@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/pkt_sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -314,6 +315,43 @@ static void sends_nothing_outside_the_bounds(void **state)
 	assert_int_equal(number(&got, 88, 8), 50000000000);
 }
 
+/* A flow's value goes into the state matrix, and its setter is woken if it is another than before. */
+static void tells_the_setter_of_flows(void **state)
+{
+	struct scene *s = *state;
+	const struct row_names names = { three_ports[0].name, sizeof(three_ports[0]) };
+	struct matrix *m = &s->sweeper.matrix;
+	const struct sm_command *told;
+	struct sm_commands *head;
+	struct sm_header layout;
+	sigset_t usr1;
+
+	s->made.row[1] = (struct actuator_row){ .actuator = "cwnd",
+						.qdisc = OF_FLOW,
+						.low = { 2 },
+						.high = { 50 },
+						.start = { 10 },
+						.row = 7,
+						.n_values = 1 };
+	assert_int_equal(open_enforcer(s), 0);
+	matrix_layout(&layout, (struct matrix_shape){ N_PORTS, 8, N_ROWS }, 1, 1);
+	assert_int_equal(matrix_open(m, NULL, &layout, names), 0);
+	head = (struct sm_commands *)((char *)m->header + layout.off_commands);
+	told = (struct sm_command *)(head + 1) + 1;
+	head->setter = (uint64_t)getpid();
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &usr1, NULL);
+	assert_int_equal(enforcer_reset(&s->enforcer, &s->f), 0);
+	assert_int_equal(told->in_force[SM_TOLD], 10);
+	assert_int_equal(apply(&s->enforcer, ROWS(8000000, 0, 0, 0, 10), &s->f), 0);
+	assert_int_equal(sigtimedwait(&usr1, NULL, &(struct timespec){ 0 }), -1);
+	assert_int_equal(apply(&s->enforcer, ROWS(8000000, 0, 0, 0, 99), &s->f), 0);
+	assert_int_equal(told->in_force[SM_TOLD], 50);
+	assert_int_equal(sigtimedwait(&usr1, NULL, &(struct timespec){ 0 }), SIGUSR1);
+	matrix_close(m);
+}
+
 /* Two actuators may set one port. */
 static void sends_each_row_of_a_port(void **state)
 {
@@ -513,6 +551,7 @@ int main(void)
 		IN_SCENE(sends_what_differs),
 		IN_SCENE(sends_nothing_outside_the_bounds),
 		IN_SCENE(sends_each_row_of_a_port),
+		IN_SCENE(tells_the_setter_of_flows),
 		IN_SCENE(tells_what_cannot_be_sent),
 		IN_SCENE(waits_for_the_answer),
 		IN_SCENE(reads_what_is_in_force),
