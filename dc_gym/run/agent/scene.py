@@ -266,7 +266,12 @@ class Scene:
                     raise AgentError(f"step: {rows.names[row]}: {below}; give at least that")
 
     def on_flows(self, values: Floats, frame: Frame) -> Floats:
-        """Returns values of an episode's flows as values of the flows that agents set: 0 where one is not under way."""
+        """Returns values of an episode's flows as values of the flows that agents set: 0 where one is not under way.
+
+        Args:
+            values: A value for each flow of the episode.
+            frame: The step.
+        """
         slots = np.zeros(len(self.flow_row))
         slots[: len(values)] = np.where(frame.under_way, values, 0.0)
         return slots

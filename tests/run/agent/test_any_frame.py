@@ -35,7 +35,9 @@ def episode(request):
     return agent_scene, info, [random_frame(agent_scene, info, rng, step) for step in range(20)]
 
 
-@pytest.mark.parametrize("feature", observation.features(), ids=lambda feature: feature.name)
+@pytest.mark.parametrize(
+    "feature", [feature for feature in observation.features() if feature.kind != "flow"], ids=lambda feature: feature.name
+)
 def test_a_feature_is_bounded_and_has_one_value_each(feature, episode):
     agent_scene, _, frames = episode
     observer = Observer(agent_scene, feature.name)
@@ -46,7 +48,7 @@ def test_a_feature_is_bounded_and_has_one_value_each(feature, episode):
 
 
 @pytest.mark.parametrize("history", [1, 3])
-@pytest.mark.parametrize("preset", [name for name in observation.PRESETS if name != "marking"])
+@pytest.mark.parametrize("preset", [name for name in observation.PRESETS if name not in ("marking", "tcp_info", "aurora")])
 def test_presets_stay_in_their_space(preset, history, episode):
     agent_scene, _, frames = episode
     observer = Observer(agent_scene, preset, history)
@@ -62,6 +64,18 @@ def test_what_agents_set_stays_in_its_space(observe, history):
     rng = np.random.default_rng(7)
     observer = Observer(agent_scene, observe, history)
     assert len(observer.names) == len(set(observer.names)) == observer.space.shape[0]
+    for step in range(20):
+        assert observer.space.contains(observer.observe(random_frame(agent_scene, info, rng, step)))
+
+
+@pytest.mark.parametrize("history", [1, 3])
+def test_what_flows_show_stays_in_its_space(history):
+    agent_scene, info = scene(
+        'controller.name="agent"', 'controller.policy="max"', 'agent.actuators="cwnd,pacing"', "agent.flows=3"
+    )
+    rng = np.random.default_rng(7)
+    observer = Observer(agent_scene, "tcp_info,aurora,window,pacing", history)
+    assert len(observer.names) == len(set(observer.names)) == observer.space.shape[0] == 3 * 12 * history
     for step in range(20):
         assert observer.space.contains(observer.observe(random_frame(agent_scene, info, rng, step)))
 
@@ -124,7 +138,7 @@ def test_nothing_depends_on_what_a_frame_was_asked_before(episode):
     assert (forwards[0] == backwards[1]).all() and forwards[1] == backwards[0]
 
 
-SAMPLED = ("received_bytes", "acked_bytes", "srtt_us", "min_rtt_us", "cwnd_packets", "retransmits")
+SAMPLED = ("received_bytes", "acked_bytes", "srtt_us", "min_rtt_us", "cwnd_packets", "retransmits", "rate_bps")
 
 
 def sampled_otherwise(frame, rng):

@@ -55,7 +55,7 @@ def test_features_and_rewards():
         core_names = [entry.name for entry in registered if entry.name not in OF_METHODS]
         assert not [name for name in core_names if f"`{name}`" not in section], heading
     presets = [names(name)[0] for name, _ in rows("Observations", "preset")]
-    assert presets == ["default", "thesis", "full", "marking"] and set(presets) == set(observation.PRESETS)
+    assert presets == ["default", "thesis", "full", "marking", "tcp_info", "aurora"] and set(presets) == set(observation.PRESETS)
 
 
 def test_actuators():
