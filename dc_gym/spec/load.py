@@ -22,7 +22,7 @@ from dc_gym.spec import result_code
 from dc_gym.spec.experiment import DEFAULT_INTERVAL_NS, SECTIONS, SPEC_VERSION, Spec, check_version, field_of_key, keys
 from dc_gym.spec.nic import LEAST_LINE_BPS
 from dc_gym.spec.settings import MetricsSpec, MonitorSpec, TimeSpec
-from dc_gym.topologies import presets, telemetry
+from dc_gym.topologies import files, presets, telemetry
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.execs import find_program
 
@@ -380,6 +380,8 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
     """Returns the plain contents of a spec file, or of one for a Mininet file. A result's code is checked and reported."""
     if path.suffix == usercode.SUFFIX:
         return _of_mininet(path)
+    if path.suffix != ".toml" and path.name != MANIFEST and files.recognizes(path):
+        return _of_network_file(path)
     try:
         text = bounded.read_text(path)
     except OSError as error:
@@ -406,6 +408,12 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
 def _of_mininet(path: Path) -> dict[str, Any]:
     """Returns a spec for the `Topo` in a Python file: Mininet's queues, and flows between pairs of hosts."""
     topology = {"kind": "mininet", "file": path.name, "rate": "1Gbit/s", "buffer": "1000p"}
+    return {"topology": topology, "controller": {"name": "cubic"}, "workload": {"kind": "pairs"}, "time": {"duration": "1s"}}
+
+
+def _of_network_file(path: Path) -> dict[str, Any]:
+    """Returns a spec for the network in another tool's file, with flows between pairs of hosts."""
+    topology = {"kind": "file", "file": path.name, "rate": "10Gbit/s", "delay": "1us", "buffer": "1000p", "k_bytes": "65p"}
     return {"topology": topology, "controller": {"name": "cubic"}, "workload": {"kind": "pairs"}, "time": {"duration": "1s"}}
 
 

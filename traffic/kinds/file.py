@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The flows in another tool's file. Its format is found by its content (traffic/files/)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym.base.errors import WorkloadError
+from dc_gym.base.key import PATH, key
+from dc_gym.base.readers import node_name
+from dc_gym.traffic import files
+from dc_gym.traffic.files import FileFlow
+from dc_gym.traffic.flows import FlowRequest
+from dc_gym.traffic.kinds import DEFAULT_PORT, WorkloadContext, bounded, register
+
+NOT_USED = "not_used"
+"""The note about what the file has and dc-gym has not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileKeys:
+    """Keys of kind file."""
+
+    file: Path = key(PATH, needed=True, help="another tool's file, relative to the spec ([formats](coming-from.md))")
+
+
+def flows_of_file(context: WorkloadContext, keys: FileKeys) -> list[FlowRequest]:
+    """The flows in another tool's `file`. Its node 13 is h13 of a network in such a file; of another one it is the 14th host."""
+    content = files.read(keys.file)
+    if content.not_used:
+        context.notes[NOT_USED] = list(content.not_used)
+    return bounded(_requests(context, keys.file, content.flows))
+
+
+def _requests(context: WorkloadContext, path: Path, flows: Iterable[FileFlow]) -> Iterator[FlowRequest]:
+    hosts = _Hosts(context)
+    for flow in flows:
+        try:
+            ends = hosts[flow.source], hosts[flow.destination]
+            request = FlowRequest(
+                *ends, DEFAULT_PORT, flow.start_ns, size_bytes=flow.size_bytes, gate=flow.gate, opens=flow.opens
+            )
+        except WorkloadError as error:
+            raise files.fault(path, flow.line, str(error)) from None
+        yield request
+
+
+class _Hosts(dict[str, str]):
+    """The hosts of a network by the names that a file of flows may have for them."""
+
+    def __init__(self, context: WorkloadContext) -> None:
+        super().__init__({host: host for host in context.hosts})
+        self._hosts = dict.fromkeys(context.hosts)
+        self |= {nic.address: host.name for host in context.graph.hosts for nic in host.nics}
+        nodes = {*context.hosts, *(switch.name for switch in context.graph.switches)}
+        if not nodes & {"h0", "s0"}:
+            self |= {str(number): host for number, host in enumerate(context.hosts)}
+
+    def __missing__(self, text: str) -> str:
+        if (name := node_name(text, "h")) not in self._hosts:
+            one, *_, last = self._hosts
+            raise WorkloadError(f"{text!r} is not one of the hosts {one} .. {last} of the network; name one")
+        self[text] = name
+        return name
+
+
+register("file", flows_of_file, FileKeys)
