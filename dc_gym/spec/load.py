@@ -24,6 +24,7 @@ from dc_gym.spec.nic import LEAST_LINE_BPS
 from dc_gym.spec.settings import MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.topologies import files, presets, telemetry
 from dc_gym.topologies.graph import Graph
+from dc_gym.traffic import files as flow_files
 from dc_gym.traffic.execs import find_program
 
 OVERRIDE = "--set"  # source of a value that no file gave
@@ -67,7 +68,7 @@ def load(
         overrides: Texts "key=value" that replace keys of the file.
         seed: Replaces `seed`, after the overrides.
         trust: The user trusts the code of a result (result_code.py).
-        say: Called with a line for each part of a result's code that runs.
+        say: Called with a line for each part of a result's code that runs, and for what another tool's file has and dc-gym has not.
 
     Raises:
         SpecError: In one line: the key, the value as given, and the remedy.
@@ -77,7 +78,17 @@ def load(
     if any(key in data for key in GRID):
         raise SpecError(f"{source}: holds a grid of runs, not one spec; `dcgym sweep` runs it, and other commands take its base")
     data.setdefault("name", source.stem)
-    return _overridden(data, overrides, seed, str(source), source.absolute().parent)
+    spec = _overridden(data, overrides, seed, str(source), source.absolute().parent)
+    for line in _not_used(spec) if say is not None else ():
+        say(line)
+    return spec
+
+
+def _not_used(spec: Spec) -> Iterator[str]:
+    """Yields what files of other tools have and dc-gym has not, a line each."""
+    for section, path in spec.foreign_files():
+        content = files.read(path) if section == "topology" else flow_files.read(path)
+        yield from (f"{path.name}: not used: {line}" for line in content.not_used)
 
 
 def _overridden(data: dict[str, Any], overrides: Iterable[str], seed: int | None, source: str, base: Path) -> Spec:
@@ -380,7 +391,7 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
     """Returns the plain contents of a spec file, or of one for a Mininet file. A result's code is checked and reported."""
     if path.suffix == usercode.SUFFIX:
         return _of_mininet(path)
-    if path.suffix != ".toml" and path.name != MANIFEST and files.recognizes(path):
+    if files.is_network(path):
         return _of_network_file(path)
     try:
         text = bounded.read_text(path)

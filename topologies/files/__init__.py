@@ -11,7 +11,7 @@ from dc_gym.base import bounded, readers
 from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.files.model import FileLink, FileTopology, TopologyReader
 
-__all__ = ["FileLink", "FileTopology", "TopologyReader", "fault", "formats", "read", "recognizes"]
+__all__ = ["FileLink", "FileTopology", "TopologyReader", "fault", "formats", "is_network", "read"]
 
 
 MOST_TOLD = 4
@@ -32,8 +32,10 @@ def _reader_of(text: str) -> TopologyReader | None:
     return next((reader for reader in formats() if reader.recognizes(text[: readers.HEAD_BYTES])), None)
 
 
-def recognizes(path: Path) -> bool:
-    """Returns whether a file holds a network in one of the formats."""
+def is_network(path: Path) -> bool:
+    """Returns whether a file holds a network in one of the formats. Specs are TOML, or a result's manifest."""
+    if path.suffix == ".toml" or path.name == "manifest.json":
+        return False
     return _reader_of(readers.head_of(path).decode(errors="replace").replace("\r\n", "\n")) is not None
 
 
