@@ -68,7 +68,8 @@ def load(
         overrides: Texts "key=value" that replace keys of the file.
         seed: Replaces `seed`, after the overrides.
         trust: The user trusts the code of a result (result_code.py).
-        say: Called with a line for each part of a result's code that runs, and for what another tool's file has and dc-gym has not.
+        say: Called with a line for each part of a result's code that runs, and for what another tool's file has and dc-gym
+            lacks.
 
     Raises:
         SpecError: In one line: the key, the value as given, and the remedy.

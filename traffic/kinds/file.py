@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +12,13 @@ from pathlib import Path
 from dc_gym.base.errors import WorkloadError
 from dc_gym.base.key import PATH, key
 from dc_gym.base.readers import node_name
+from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import files
 from dc_gym.traffic.files import FileFlow
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, WorkloadContext, bounded, register
 
+NUMBERED = re.compile(r"[hs][0-9]+")
 NOT_USED = "not_used"
 """The note about what the file has and dc-gym has not."""
 
@@ -47,6 +51,12 @@ def _requests(context: WorkloadContext, path: Path, flows: Iterable[FileFlow]) -
         yield request
 
 
+def _has_file_numbers(graph: Graph) -> bool:
+    """Returns whether nodes have the numbers of a file, each of them once: elsewhere there are h1 and s1."""
+    numbers = Counter(name[1:] for name in (node.name for node in (*graph.hosts, *graph.switches)) if NUMBERED.fullmatch(name))
+    return max(numbers.values(), default=0) == 1 and all(NUMBERED.fullmatch(host.name) for host in graph.hosts)
+
+
 class _Hosts(dict[str, str]):
     """The hosts of a network by the names that a file of flows may have for them."""
 
@@ -54,8 +64,7 @@ class _Hosts(dict[str, str]):
         super().__init__({host: host for host in context.hosts})
         self._hosts = dict.fromkeys(context.hosts)
         self |= {nic.address: host.name for host in context.graph.hosts for nic in host.nics}
-        nodes = {*context.hosts, *(switch.name for switch in context.graph.switches)}
-        if not nodes & {"h0", "s0"}:
+        if not _has_file_numbers(context.graph):
             self |= {str(number): host for number, host in enumerate(context.hosts)}
 
     def __missing__(self, text: str) -> str:
