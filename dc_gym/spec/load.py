@@ -80,8 +80,9 @@ def load(
         raise SpecError(f"{source}: holds a grid of runs, not one spec; `dcgym sweep` runs it, and other commands take its base")
     data.setdefault("name", source.stem)
     spec = _overridden(data, overrides, seed, str(source), source.absolute().parent)
-    for line in _not_used(spec) if say is not None else ():
-        say(line)
+    if say is not None:
+        for line in _not_used(spec):
+            say(line)
     return spec
 
 

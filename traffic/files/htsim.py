@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connection matrices (.cm) of htsim: `13->6 id 1 start 0 size 2000000`, a flow a line.
 
-Starts are in ps, sizes in bytes; 0 is no limit. A flow with `trigger 3` waits for the flow with `send_done_trigger 3` or `recv_done_trigger 3`, or for all of them if trigger 3 is
-a barrier.
+Starts are in ps, sizes in bytes; 0 is no limit. A flow with `trigger 3` waits for the flow with `send_done_trigger 3` or
+`recv_done_trigger 3`, or for all of them if trigger 3 is a barrier.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from dc_gym.base.key import PATH, key
 from dc_gym.base.readers import node_name
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import files
-from dc_gym.traffic.files import FileFlow
+from dc_gym.traffic.files.model import FileFlow
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, WorkloadContext, bounded, register
 
@@ -53,7 +53,8 @@ def _requests(context: WorkloadContext, path: Path, flows: Iterable[FileFlow]) -
 
 def _has_file_numbers(graph: Graph) -> bool:
     """Returns whether nodes have the numbers of a file, each of them once: elsewhere there are h1 and s1."""
-    numbers = Counter(name[1:] for name in (node.name for node in (*graph.hosts, *graph.switches)) if NUMBERED.fullmatch(name))
+    names = [host.name for host in graph.hosts] + [switch.name for switch in graph.switches]
+    numbers = Counter(name[1:] for name in names if NUMBERED.fullmatch(name))
     return max(numbers.values(), default=0) == 1 and all(NUMBERED.fullmatch(host.name) for host in graph.hosts)
 
 
