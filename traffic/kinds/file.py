@@ -65,11 +65,13 @@ class _Hosts(dict[str, str]):
         super().__init__({host: host for host in context.hosts})
         self._hosts = dict.fromkeys(context.hosts)
         self |= {nic.address: host.name for host in context.graph.hosts for nic in host.nics}
-        if not _has_file_numbers(context.graph):
+        self._by_place = not _has_file_numbers(context.graph)
+        if self._by_place:
             self |= {str(number): host for number, host in enumerate(context.hosts)}
 
     def __missing__(self, text: str) -> str:
-        if (name := node_name(text, "h")) not in self._hosts:
+        name = node_name(text, "h")
+        if name not in self._hosts or (self._by_place and text.isdecimal()):
             one, *_, last = self._hosts
             raise WorkloadError(f"{text!r} is not one of the hosts {one} .. {last} of the network; name one")
         self[text] = name
