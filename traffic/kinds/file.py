@@ -19,8 +19,6 @@ from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, WorkloadContext, bounded, register
 
 NUMBERED = re.compile(r"[hs][0-9]+")
-NOT_USED = "not_used"
-"""The note about what the file has and dc-gym has not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +32,7 @@ def flows_of_file(context: WorkloadContext, keys: FileKeys) -> list[FlowRequest]
     """The flows in another tool's `file`. Its node 13 is h13 of a network in such a file; of another one it is the 14th host."""
     content = files.read(keys.file)
     if content.not_used:
-        context.notes[NOT_USED] = list(content.not_used)
+        context.notes["not_used"] = list(content.not_used)
     return bounded(_requests(context, keys.file, content.flows))
 
 
@@ -42,10 +40,8 @@ def _requests(context: WorkloadContext, path: Path, flows: Iterable[FileFlow]) -
     hosts = _Hosts(context)
     for flow in flows:
         try:
-            ends = hosts[flow.source], hosts[flow.destination]
-            request = FlowRequest(
-                *ends, DEFAULT_PORT, flow.start_ns, size_bytes=flow.size_bytes, gate=flow.gate, opens=flow.opens
-            )
+            ends, size_bytes = (hosts[flow.source], hosts[flow.destination]), flow.size_bytes
+            request = FlowRequest(*ends, DEFAULT_PORT, flow.start_ns, size_bytes=size_bytes, gate=flow.gate, opens=flow.opens)
         except WorkloadError as error:
             raise files.fault(path, flow.line, str(error)) from None
         yield request
@@ -72,8 +68,8 @@ class _Hosts(dict[str, str]):
     def __missing__(self, text: str) -> str:
         name = node_name(text, "h")
         if name not in self._hosts or (self._by_place and text.isdecimal()):
-            one, *_, last = self._hosts
-            raise WorkloadError(f"{text!r} is not one of the hosts {one} .. {last} of the network; name one")
+            names = list(self._hosts)
+            raise WorkloadError(f"{text!r} is not one of the hosts {names[0]} .. {names[-1]} of the network; name one")
         self[text] = name
         return name
 
