@@ -130,6 +130,7 @@ def test_nodes_without_links_and_words_at_the_end_are_told(tmp_path):
     assert files.read(tmp_path / "net.txt").not_used == ("2 words after the last of the 5 links", "2 nodes without a link: 6, 7")
 
 
+HUGE = TOPO.replace("Nodes 16", "Nodes 800000").replace("Radix_Down 4\nBundle", "Radix_Down 200000\nBundle")
 REFUSED = {
     "too few links": (HPCC.replace("6 2 5", "6 2 6"), "line 7: the file ends where a node of a link"),
     "a host joined to a host": (HPCC.replace("1 4 2.5", "1 0 2.5"), "line 4: hosts '1' and '0' are joined directly"),
@@ -152,7 +153,7 @@ REFUSED = {
     "another radix": (TOPO.replace("Radix_Down 2", "Radix_Down 4"), "line 16: radix_down 4 is not bundle x 2 below"),
     "a radix that leaves a ToR out": (TOPO.replace("podsize 8", "podsize 16"), "line 16: radix_down 2 is not bundle x 4 below"),
     "a number of nodes beyond all": (HPCC.replace("6 2 5", "9999999 2 5"), "line 1: '9999999' is not a number of nodes"),
-    "too many links": (
+    "too many links": (HUGE, "line 2: nodes 800000 gives 1600000 links"),
         TOPO.replace("Nodes 16", "Nodes 800000").replace("Down 4\nB", "Down 200000\nB"),
         "line 2: nodes 800000 gives 1600000 links",
     ),
