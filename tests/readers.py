@@ -28,9 +28,15 @@ from dc_gym.nets import nic_policy
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.policy_file import PolicyFile, digest
+from dc_gym.topologies import files as network_files
+from dc_gym.topologies.presets import TopologySpec, build
+from dc_gym.traffic.workload_spec import TrafficSpec
+from dc_gym.traffic.workloads import generate_with_notes
 from tests.monitors.test_state_matrix import with_agent
 from tests.run.agent.made import experiment
 from tests.run.agent.test_policy_file import AGENT
+from tests.topologies import test_network_files
+from tests.traffic import test_flow_files
 
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = re.compile(rb"[A-Za-z_]\w*|[0-9.]+|\s+|.", re.DOTALL)
@@ -311,12 +317,27 @@ def _use_policy(cls: type[PolicyFile]) -> Callable[[bytes, Path], None]:
     return use
 
 
+def _foreign_files(_: Path) -> list[bytes]:
+    return [text.encode() for module in (test_network_files, test_flow_files) for text in module.TEXTS]
+
+
+def _use_foreign_file(data: bytes, folder: Path) -> None:
+    path, links = folder / "foreign", {"rate_bps": 10**9, "delay_ns": 1000, "buffer_bytes": 10**6}
+    path.write_bytes(data)
+    if network_files.is_network(path):
+        build(TopologySpec.of(kind="file", file=path, **links))
+    else:
+        graph = build(TopologySpec.of(kind="single", hosts=9, **links))
+        generate_with_notes(graph, TrafficSpec.of("file", file=path), 10**10, 1)
+
+
 READERS = {
     "state_matrix": Reader(_matrices, _use_matrix, spoilt_bytes, 2000),
     "stepped_lab": Reader(_stepped_memories, _use_stepped_memory, spoilt_bytes, 1000),
     "spec": Reader(_specs, _use_spec, spoilt_text, 150),
     "plain_spec": Reader(_plain_specs, _use_plain_spec, _spoilt_json, 300),
     "packetdrill": Reader(_scripts, _use_script, spoilt_text, 150),
+    "foreign_file": Reader(_foreign_files, _use_foreign_file, spoilt_text, 400),
     "agent_policy": Reader(_agent_policies, _use_policy(AgentPolicy), spoilt_policy, 300),
     "nic_policy": Reader(_nic_policies, _use_policy(NicPolicy), spoilt_policy, 150),
 }

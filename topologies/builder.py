@@ -7,6 +7,8 @@ Hosts count ports from eth0, switches from eth1. A host with several ports lies 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from dc_gym.base.errors import TopologyError
 from dc_gym.topologies.graph import Cable, Graph, Host, Layer, Nic, Switch
 from dc_gym.topologies.links import HOST, NOTHING, LinkSpec, Node
@@ -103,6 +105,28 @@ class Builder:
     def _refuse_twice(self, name: str) -> None:
         if name in self._next_port:
             raise TopologyError(f"node {name!r} is there already; choose another name")
+
+
+def layers_by_distance(switches: Collection[str], links: Iterable[tuple[str, str]]) -> dict[str, Layer]:
+    """Returns the layers of switches by their distance from the nearest host.
+
+    Those with hosts are the edge, and the farthest ones the core. With three distances or more the second is the aggregation.
+
+    Args:
+        switches: The names of the switches.
+        links: The names of the nodes at both ends of each link.
+    """
+    neighbours: dict[str, set[str]] = {}
+    for a, b in links:
+        neighbours.setdefault(a, set()).add(b)
+        neighbours.setdefault(b, set()).add(a)
+    distances, ring = dict[str, int](), {name for name in neighbours if name not in switches}
+    while ring:
+        ring = {other for name in ring for other in neighbours[name] if other in switches and other not in distances}
+        distances |= dict.fromkeys(ring, max(distances.values(), default=0) + 1)
+    has_aggregation = max(distances.values(), default=0) > 2
+    middle: Layer = "agg" if has_aggregation else "core"
+    return {name: {1: "edge", 2: middle}.get(distances.get(name, 0), "core") for name in switches}
 
 
 def _address(number: int, plane: int) -> str:

@@ -28,6 +28,8 @@ __all__ = ["ORIGINS", "PRESETS", "TOPOLOGIES", "TopologySpec", "build", "registe
 
 MBIT, GBIT = 10**6, 10**9
 LINK_NEEDS = ("rate", "delay", "buffer")
+WITH_OWN_LINKS = ("file", "mininet")
+"""Kinds whose links may give all that links need."""
 
 
 def build(spec: TopologySpec, ecn: bool = False) -> Graph:
@@ -99,7 +101,7 @@ def _require_all(full: TopologySpec) -> None:
     """Raises an error unless the keys of the shape are given, and the keys of links that the links do not give."""
     given_keys = values_of(full)
     missing_keys = TOPOLOGIES[full.kind or ""].lacking(given_keys)
-    missing_keys += [] if full.kind == "mininet" else [name for name in LINK_NEEDS if name not in given_keys]
+    missing_keys += [] if full.kind in WITH_OWN_LINKS else [name for name in LINK_NEEDS if name not in given_keys]
     if missing_keys:
         verb, pronoun = ("is", "it") if len(missing_keys) == 1 else ("are", "them")
         fault = f"{', '.join(f'topology.{name}' for name in missing_keys)} {verb} missing: kind {full.kind} needs {pronoun}"

@@ -434,6 +434,17 @@ def section_of(cls: type[Section], values: Mapping[str, Any]) -> Section:
     return cls(**common, **{holder: tuple(sorted(pairs, key=lambda pair: pair[0])) for holder, pairs in kind_values.items()})
 
 
+def declared_by(cls: type, name: str, table: Mapping[str, Any]) -> Any:
+    """Returns the field of a key of a section, also of one that a kind declares; None: there is none.
+
+    Args:
+        cls: The section's dataclass.
+        name: The key.
+        table: The section as the file has it. The kinds that it chooses come first.
+    """
+    return fields_by_key(cls).get(name) or _declaration(cls, name, table.get)[1]
+
+
 def default_of(key_field: Any) -> str:
     """Returns the default of a field of a section in Markdown; an empty text if there is none."""
     if key_field.metadata["otherwise"] or key_field.default is None:

@@ -49,7 +49,7 @@ def _add(commands: Any, name: str, summary: str, example: str, command: Callable
     return parser
 
 
-SPEC = "TOML file, the folder of a result, or a Python file with a Topo of Mininet's"
+SPEC = "TOML file, the folder of a result, a Python file with a Topo of Mininet's, or another tool's file of a network"
 
 
 def _add_spec(parser: ArgumentParser, help_text: str = SPEC, *, optional: bool = False) -> None:
@@ -111,6 +111,12 @@ def _add_run(commands: Any) -> None:
     _add_spec(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="short for --set seed=N")
     parser.add_argument("--ground", choices=("lab", "host"), help="short for --set ground=NAME")
+    parser.add_argument(
+        "--flows",
+        type=Path,
+        metavar="FILE",
+        help="take the flows from another tool's file; short for --set workload.kind=file --set workload.file=FILE",
+    )
     parser.add_argument(
         "--pcap",
         action="append",

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from dc_gym.spec import Spec
 
 
+NS_PER_S = 10**9
+
+
 def main(args: Namespace) -> int:
     """Runs the experiment, and prints its numbers and whether the result is fit."""
     from dc_gym.base.progress import choose
@@ -30,7 +33,7 @@ def main(args: Namespace) -> int:
         from dc_gym.run.plan.plan import DISTURB
         from dc_gym.spec import load
 
-        overrides = args.overrides + ([f"ground={args.ground}"] if args.ground else [])
+        overrides = _of_flows(args) + args.overrides + ([f"ground={args.ground}"] if args.ground else [])
         overrides += [f"capture.ports={json.dumps(args.pcap)}"] if args.pcap else []
         spec = load(args.spec, overrides, args.seed, trust=args.trust, say=lambda line: say(f"dcgym: {line}", file=sys.stderr))
         runner = importlib.import_module("dc_gym.run.runner")
@@ -47,6 +50,19 @@ def main(args: Namespace) -> int:
     for fault in result.faults:
         say(f"dcgym: {fault}", file=sys.stderr)
     return 0 if result.fit else 1
+
+
+def _of_flows(args: Namespace) -> list[str]:
+    """Returns the overrides for --flows. With a network in another tool's file the run ends a second after the last start."""
+    if args.flows is None:
+        return []
+    from dc_gym.base.units import format_time
+    from dc_gym.topologies.files import is_network
+    from dc_gym.traffic.files import read
+
+    last_ns = max((flow.start_ns for flow in read(args.flows).flows), default=0)
+    duration = [f"time.duration={format_time(last_ns + NS_PER_S)}"] if is_network(args.spec) else []
+    return [*duration, "workload.kind=file", f"workload.file={json.dumps(str(args.flows))}"]
 
 
 def _drawn(folder: Path) -> set[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -99,7 +100,9 @@ def describe(network: ShownNetwork) -> list[str]:
 def _shown(location: Path, overrides: Sequence[str]) -> ShownNetwork:
     folder = location.parent if location.name == "manifest.json" else location
     if not is_result(folder):
-        return ShownNetwork.of_spec(spec_or_preset(str(location), overrides))
+        return ShownNetwork.of_spec(
+            spec_or_preset(str(location), overrides, say=lambda line: say(f"dcgym: {line}", file=sys.stderr))
+        )
     from dc_gym.results.results import load_result  # imports NumPy, as does all that reads a result
 
     result = load_result(folder)

@@ -17,7 +17,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from dc_gym.base import behaviour, methods
+from dc_gym.base import behaviour, bounded, methods
 from dc_gym.base.package import PACKAGE
 from dc_gym.ctrl import controllers
 from dc_gym.kernel import cache as caches
@@ -38,9 +38,13 @@ GUEST = (
     "monitors/*.[ch]",
     "topologies/*.py",
     "topologies/kinds/*.py",
+    "topologies/files/__init__.py",
+    "topologies/files/model.py",
     "topologies/realize/*.py",
     "traffic/*.py",
     "traffic/kinds/*.py",
+    "traffic/files/__init__.py",
+    "traffic/files/model.py",
     "traffic/tgen/*.[ch]",
     "traffic/matrices/*.csv",
     "traffic/matrices/*/*.csv",
@@ -70,6 +74,8 @@ GUEST = (
 """The sources of programs that run in the lab, make its input or read its output. Plots and the command line are left out."""
 AGENTS = ("run/agent/*.py", "learn/*.py", "learn/native/*.py", "learn/native/*.[ch]")
 """Source files that runs with an agent depend on, besides GUEST."""
+READERS = ("topologies/files/*.py", "traffic/files/*.py")
+"""Source files that runs with a network or flows in another tool's file depend on, besides GUEST and the file itself."""
 METHOD = ("*.py", "*.npz", "nic/*.h", "nic/*/*.h", "nic/*/*.toml")
 """Source files in the folder of a method that runs depend on which name one of its parts. Its training lies in other folders."""
 LEFT_OUT = (
@@ -96,13 +102,21 @@ def acting(spec: Spec) -> dict[str, str]:
     identities = {"agents": _digest(AGENTS)} if "agents" in parts else {}
     identities |= {"methods": of_methods(named)} if (named := _methods_in(spec)) else {}
     identities |= {"tcp": _of_sources(sources)} if (sources := spec.controller.tcp_sources) else {}
+    identities |= {"files": read} if (read := _of_files(spec)) else {}
     return identities | ({"numpy": metadata.version("numpy")} if "numpy" in parts else {})
 
 
 def kind_of(spec: Spec) -> str:
     """Returns the kind of run. On one machine, runs of one kind have one fingerprint."""
     own_tcp = (_of_sources(spec.controller.tcp_sources),) if spec.controller.tcp_sources else ()
-    return ", ".join([spec.ground, *_acting_parts(spec), *_methods_in(spec), *own_tcp])
+    read = [identity] if (identity := _of_files(spec)) else []
+    return ", ".join([spec.ground, *_acting_parts(spec), *_methods_in(spec), *own_tcp, *read])
+
+
+def _of_files(spec: Spec) -> str:
+    """Returns the SHA-256 over other tools' files that a spec reads and the sources that read them; '' if it reads none."""
+    digests = [bounded.sha256_of(path) for _, path in spec.foreign_files()]
+    return hashlib.sha256("".join([*digests, _digest(READERS)]).encode()).hexdigest()[:DIGITS] if digests else ""
 
 
 def _of_sources(paths: Iterable[Path]) -> str:

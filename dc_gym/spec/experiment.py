@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from dc_gym.base.key import (
     KeyFault,
     all_fields,
     check,
+    declared_by,
     field_of,
     key,
     missing,
@@ -411,6 +412,13 @@ class Spec:
         paths = ((self._copy(section, name, path), path) for section, name, path in self.paths())
         return {copy: path for copy, path in paths if not copy.startswith(f"{usercode.CODE}/")}
 
+    def foreign_files(self) -> Iterator[tuple[str, Path]]:
+        """Yields the files of other tools that the spec reads, each with its section."""
+        sections = {"topology": self.topology} | dict(self.workloads())
+        for section, name, path in self.paths():
+            if name == "file" and section in sections and sections[section].kind == "file":
+                yield section, path
+
     def paths(self) -> Iterator[tuple[str, str, Path]]:
         """Yields the keys whose value is a file: section, name, and path. The plug-ins are not among them."""
         sections = {section: getattr(self, section) for section in filter(None, SECTIONS)} | dict(self.workloads())
@@ -499,10 +507,13 @@ def unit_of(key: str) -> str:
     return "" if key_field is None else str(key_field.metadata["kind"].unit)
 
 
-def field_of_key(key: str) -> Any:
-    """Returns the field that declares a dotted key. For a key that several kinds declare it is the first. None: no such key."""
+def field_of_key(key: str, table: Mapping[str, Any] | None = None) -> Any:
+    """Returns the field that declares a dotted key; None: no such key.
+
+    Of several kinds that declare it, it is that of the kind which a section's table chooses, otherwise the first.
+    """
     section, _, name = key.rpartition(".")
-    return all_fields(SECTIONS[section]).get(name) if section in SECTIONS else None
+    return declared_by(SECTIONS[section], name, table or {}) if section in SECTIONS else None
 
 
 def check_version(version: Any) -> None:

@@ -16,14 +16,16 @@ from typing import Any
 from dc_gym.base import bounded, plain_json, spelling, usercode
 from dc_gym.base.errors import MachineError, SpecError, TestbedError, with_remedy
 from dc_gym.base.key import ARGS, COUNT, PATHS, KeyFault, UnknownKey, fields_by_key, own_fields, parse, parse_value, type_name
+from dc_gym.base.readers import PLACED, head_of
 from dc_gym.base.units import format_rate
 from dc_gym.ctrl import controllers, tcp_sources
 from dc_gym.spec import result_code
 from dc_gym.spec.experiment import DEFAULT_INTERVAL_NS, SECTIONS, SPEC_VERSION, Spec, check_version, field_of_key, keys
 from dc_gym.spec.nic import LEAST_LINE_BPS
 from dc_gym.spec.settings import MetricsSpec, MonitorSpec, TimeSpec
-from dc_gym.topologies import presets, telemetry
+from dc_gym.topologies import files, presets, telemetry
 from dc_gym.topologies.graph import Graph
+from dc_gym.traffic import files as flow_files
 from dc_gym.traffic.execs import find_program
 
 OVERRIDE = "--set"  # source of a value that no file gave
@@ -67,7 +69,8 @@ def load(
         overrides: Texts "key=value" that replace keys of the file.
         seed: Replaces `seed`, after the overrides.
         trust: The user trusts the code of a result (result_code.py).
-        say: Called with a line for each part of a result's code that runs.
+        say: Called with a line for each part of a result's code that runs, and for what another tool's file has and dc-gym
+            lacks.
 
     Raises:
         SpecError: In one line: the key, the value as given, and the remedy.
@@ -77,7 +80,18 @@ def load(
     if any(key in data for key in GRID):
         raise SpecError(f"{source}: holds a grid of runs, not one spec; `dcgym sweep` runs it, and other commands take its base")
     data.setdefault("name", source.stem)
-    return _overridden(data, overrides, seed, str(source), source.absolute().parent)
+    spec = _overridden(data, overrides, seed, str(source), source.absolute().parent)
+    if say is not None:
+        for line in _not_used(spec):
+            say(line)
+    return spec
+
+
+def _not_used(spec: Spec) -> Iterator[str]:
+    """Yields what files of other tools have and dc-gym has not, a line each."""
+    for section, path in spec.foreign_files():
+        content = files.read(path) if section == "topology" else flow_files.read(path)
+        yield from (f"{path.name}: not used: {line}" for line in content.not_used)
 
 
 def _overridden(data: dict[str, Any], overrides: Iterable[str], seed: int | None, source: str, base: Path) -> Spec:
@@ -252,7 +266,7 @@ def _told(data: Mapping[str, Any], source: str, origins: Mapping[str, str]) -> I
         written = _written(data, match[1], NOT_WRITTEN) if match else NOT_WRITTEN
         if match and written is not NOT_WRITTEN:
             raise SpecError(f"{origins.get(match[1], source)}: {KeyFault(match[1], written, match[3])}") from None
-        raise SpecError(f"{source}: {error}") from None
+        raise SpecError(str(error) if hasattr(error, PLACED) else f"{source}: {error}") from None
 
 
 def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> dict[str, Any]:
@@ -380,6 +394,8 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
     """Returns the plain contents of a spec file, or of one for a Mininet file. A result's code is checked and reported."""
     if path.suffix == usercode.SUFFIX:
         return _of_mininet(path)
+    if files.is_network(path):
+        return _of_network_file(path)
     try:
         text = bounded.read_text(path)
     except OSError as error:
@@ -391,7 +407,7 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
     except RecursionError:
         raise SpecError(f"{path}: its lists or tables lie too deep in one another; give the path of a TOML file") from None
     except ValueError as error:  # JSONDecodeError and TOMLDecodeError
-        raise SpecError(f"{path}: not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}") from None
+        raise SpecError(f"{path}: not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}{_remedy_of(path)}") from None
     manifest = _manifest_of(path, data)
     for line in [] if manifest is None else result_code.require_safe(path, manifest, trust=trust):
         if say is not None:
@@ -403,10 +419,26 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
     return dict(_of_result(spec)) if is_result else spec
 
 
+def _remedy_of(path: Path) -> str:
+    """Returns what to do with a file that is no spec."""
+    if path.suffix in (".toml", ".json"):
+        return ""
+    if flow_files.FORMATS.find(head_of(path)) is not None:
+        return "; it holds flows: give it by --flows, and a network before it"
+    return f"; give a spec, or a network in one of these formats: {files.FORMATS.titles}"
+
+
 def _of_mininet(path: Path) -> dict[str, Any]:
     """Returns a spec for the `Topo` in a Python file: Mininet's queues, and flows between pairs of hosts."""
     topology = {"kind": "mininet", "file": path.name, "rate": "1Gbit/s", "buffer": "1000p"}
     return {"topology": topology, "controller": {"name": "cubic"}, "workload": {"kind": "pairs"}, "time": {"duration": "1s"}}
+
+
+def _of_network_file(path: Path) -> dict[str, Any]:
+    """Returns a spec for the network in another tool's file, in which each host sends to another one."""
+    topology = {"kind": "file", "file": path.name, "rate": "10Gbit/s", "delay": "1us", "buffer": "1000p", "k_bytes": "65p"}
+    other = {"controller": {"name": "cubic"}, "workload": {"kind": "random_bijective"}, "time": {"duration": "1s"}}
+    return {"topology": topology, **other}
 
 
 def _of_result(data: Mapping[str, Any]) -> Mapping[str, Any]:

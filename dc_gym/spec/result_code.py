@@ -163,7 +163,7 @@ def _texts(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 def _texts_of(table: Any, section: str, prefix: str) -> Iterator[tuple[str, str, Any]]:
     """Yields the texts of a table with the keys of a section. `prefix` is where the table stands."""
     for name, value in table.items() if isinstance(table, Mapping) else ():
-        declared = field_of_key(f"{section}.{name}")
+        declared = field_of_key(f"{section}.{name}", table)
         if declared is not None and isinstance(value, str):
             yield f"{prefix}.{name}", value, declared.metadata["kind"]
 

@@ -22,8 +22,8 @@ from dc_gym.base.amount import Amount
 from dc_gym.base.errors import TopologyError
 from dc_gym.base.key import ARGS, CODE_PATH, TEXT, all_fields, key
 from dc_gym.base.units import PPB
-from dc_gym.topologies.builder import FIRST_NETWORK, Builder
-from dc_gym.topologies.graph import Graph, Layer
+from dc_gym.topologies.builder import FIRST_NETWORK, Builder, layers_by_distance
+from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.kinds import register
 from dc_gym.topologies.links import HOST, LinkSpec, Node
 from dc_gym.topologies.wiring import Wiring
@@ -77,7 +77,7 @@ def _graph(wiring: Wiring, topo: Any) -> Graph:
     builder = Builder(wiring)
     links = topo.links(sort=True, withInfo=True)
     switches = set(topo.switches())
-    layers = _layers(switches, links)
+    layers = layers_by_distance(switches, ((a, b) for a, b, _ in links))
     for name in topo.hosts():
         options = dict(topo.nodeInfo(name))
         _require_plain(f"host {name}", options.pop("cls", None), PLAIN_HOSTS)
@@ -94,24 +94,6 @@ def _graph(wiring: Wiring, topo: Any) -> Graph:
     for a, b, info, link in connections:
         builder.connect(a, b, link=link, ports=(info["port1"], info["port2"]))
     return builder.graph()
-
-
-def _layers(switches: set[str], links: Iterable[tuple[str, str, Any]]) -> dict[str, Layer]:
-    """Returns the layers of switches by their distance from the nearest host.
-
-    Those with hosts are the edge, and the farthest ones the core. With three distances or more the second is the aggregation.
-    """
-    neighbours: dict[str, set[str]] = {}
-    for a, b, _ in links:
-        neighbours.setdefault(a, set()).add(b)
-        neighbours.setdefault(b, set()).add(a)
-    distances, ring = dict[str, int](), {name for name in neighbours if name not in switches}
-    while ring:
-        ring = {other for name in ring for other in neighbours[name] if other in switches and other not in distances}
-        distances |= dict.fromkeys(ring, max(distances.values(), default=0) + 1)
-    has_aggregation = max(distances.values(), default=0) > 2
-    middle: Layer = "agg" if has_aggregation else "core"
-    return {name: {1: "edge", 2: middle}.get(distances.get(name, 0), "core") for name in switches}
 
 
 def _require_all(wiring: Wiring, links: Iterable[tuple[Node, Node, LinkSpec]]) -> None:

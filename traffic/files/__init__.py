@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flows in other tools' files, for workload.kind `file`. A format is a file of this folder with a READER (base/readers.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dc_gym.base import bounded, readers
+from dc_gym.base.errors import WorkloadError
+from dc_gym.traffic.files.model import FileFlows
+
+__all__ = ["fault", "read", "text_of"]
+
+
+def text_of(path: Path) -> str:
+    """Returns the text of a file of flows."""
+    return bounded.read_text(path, bounded.TABLE_BYTES)
+
+
+def read(path: Path) -> FileFlows:
+    """Returns the flows of a file. Raises WorkloadError in one line."""
+    flows: FileFlows = FORMATS.read(path)
+    return flows
+
+
+def _read(path: Path) -> FileFlows:
+    flows: FileFlows = FORMATS.require(path, readers.head_of(path)).read(path)
+    return flows
+
+
+FORMATS = readers.Formats(__name__, WorkloadError, _read)
+fault = FORMATS.fault
