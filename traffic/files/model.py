@@ -33,6 +33,8 @@ class FileFlows:
     flows: Sequence[FileFlow]
     not_used: tuple[str, ...] = ()
     """What the file has and dc-gym has not, a line each."""
+    assumed: tuple[str, ...] = ()
+    """What holds because the file does not say it, a line each."""
 
 
 @dataclass(frozen=True, slots=True)
