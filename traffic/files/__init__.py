@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,6 +13,9 @@ from dc_gym.base.errors import WorkloadError
 from dc_gym.traffic.files.model import FileFlow, FileFlows, FlowReader
 
 __all__ = ["FileFlow", "FileFlows", "FlowReader", "fault", "formats", "read", "text_of"]
+
+
+ADDRESS = re.compile(r"[0-9]+(\.[0-9]+){3}|[0-9a-fA-F]*:[0-9a-fA-F:.]+")
 
 
 def formats() -> tuple[FlowReader, ...]:
@@ -44,4 +49,12 @@ def _read(path: Path, mtime_ns: int, size_bytes: int) -> FileFlows:
     if reader is None:
         known = "; ".join(reader.title for reader in formats())
         raise fault(path, None, f"is in no known format; give a file of one of these: {known}")
-    return reader.read(path)
+    return _with_addresses(reader.read(path))
+
+
+def _with_addresses(content: FileFlows) -> FileFlows:
+    ends = dict.fromkeys(end for flow in content.flows for end in (flow.source, flow.destination))
+    if not (addresses := tuple(end for end in ends if ADDRESS.fullmatch(end))):
+        return content
+    told = f"its {len(addresses)} addresses are the hosts in the order of appearance, unless hosts have them all"
+    return replace(content, addresses=addresses, assumed=(*content.assumed, told))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A capture of packets (pcap, pcapng) as flows: one for each direction of a 5-tuple that carries payload.
 
-A flow starts with its SYN, or with its first payload, and counts payload by sequence numbers, so retransmissions count once. A SYN
-after payload begins another flow. UDP flows count the payload of each datagram. Lengths are those of the IP headers, so packets may
-be cut short in the capture. Later fragments and packets that are neither TCP nor UDP are not used. The file is read packet by
-packet; memory grows with the flows alone.
+A flow starts with its SYN, or with its first payload, and counts payload by sequence numbers, so retransmissions count once. A
+SYN after payload begins another flow. UDP flows count the payload of each datagram. Lengths are those of the IP headers, so
+packets may be cut short in the capture. Later fragments and packets that are neither TCP nor UDP are not used. The file is read
+packet by packet; memory grows with the flows alone.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ def _byte_order(head: bytes) -> str | None:
 
 def read(path: Path) -> FileFlows:
     """Returns the flows of a file."""
-    flows, unread, number = _Flows(path), 0, 0
+    flows, unread, packets = _Flows(path), 0, 0
     with path.open("rb") as file:
-        for number, (t_ns, link, data) in enumerate(_packets(path, file), 1):
+        for t_ns, link, data in _packets(path, file):
+            packets += 1
             if link != ETHERNET and link not in LINKS:
                 raise fault(path, None, f"its packets are of link type {link}; capture Ethernet or IP")
             try:
@@ -66,11 +67,11 @@ def read(path: Path) -> FileFlows:
                 unread += 1
     done = sorted(flows.done(), key=lambda flow: flow.start_ns)
     if not done:
-        raise fault(path, None, f"none of its {number} packets has payload of TCP or UDP; give another capture")
+        raise fault(path, None, f"none of its {packets} packets has payload of TCP or UDP; give another capture")
     first_ns = done[0].start_ns
     for flow in done:
         flow.start_ns -= first_ns
-    return FileFlows(done, (f"{unread} of {number} packets, which are not of TCP or UDP",) if unread else ())
+    return FileFlows(done, (f"{unread} of {packets} packets, which are not of TCP or UDP",) if unread else ())
 
 
 class _Cut(Exception):
@@ -89,7 +90,8 @@ def _packets(path: Path, file: BufferedReader) -> Iterator[Packet]:
     pcapng = head[:4] == SECTION.to_bytes(4, "big")
     number = 0
     try:
-        for number, packet in enumerate(_of_pcapng(file) if pcapng else _of_pcap(file, _byte_order(head) or "<"), 1):
+        for packet in _of_pcapng(file) if pcapng else _of_pcap(file, _byte_order(head) or "<"):
+            number += 1
             yield packet
     except (_Cut, struct.error):
         why = f"it is cut or broken behind packet {number}; write the whole packets anew, as by tcpdump -r FILE -w NEW"
@@ -200,9 +202,10 @@ class _Flows:
         flow = self._flow(key)
         if flags & SYN:
             seq += 1
-            if flow.size_bytes and seq != flow.first_seq:  # not a late copy
+            if flow.size_bytes and seq != flow.first_seq:  # no late copy
                 self._ended.append((key, self._open.pop(key)))
                 flow = self._flow(key)
+            flow.first_seq, flow.next_seq = seq, seq + flow.size_bytes
             if not flags & ACK and flow.start_ns is None:
                 flow.start_ns = t_ns
         if flow.next_seq is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -28,22 +28,12 @@ TIMES = ("start", "start_time", "time", "timestamp", "ts", "arrival", "arrival_t
 STARTS = {f"{name}_{unit}": ns for name in TIMES for unit, ns in TIME_UNITS.items()} | dict.fromkeys(TIMES, NS_PER_S)
 SOURCES = ("source", "src", "source_ip", "src_ip", "src_host", "src_addr", "srcaddr", "sa", "sip", "sender", "from")
 DESTINATIONS = (
-    "destination",
-    "dest",
-    "dst",
-    "destination_ip",
-    "dest_ip",
-    "dst_ip",
-    "dst_host",
-    "dst_addr",
-    "dstaddr",
-    "da",
-    "dip",
+    *("destination", "dest", "dst", "destination_ip", "dest_ip", "dst_ip", "dst_host", "dst_addr", "dstaddr", "da", "dip"),
+    *("receiver", "to"),
 )
-DESTINATIONS += ("receiver", "to")
 AMOUNTS = ("size", "flow_size", "bytes", "num_bytes", "total_bytes", "in_bytes", "ibyt", "orig_bytes", "payload", "octets")
 SIZES = {f"{name}_{unit}": size for name in AMOUNTS for unit, size in SIZE_UNITS.items()} | dict.fromkeys(AMOUNTS, 1)
-COLUMNS = (STARTS, SOURCES, DESTINATIONS, SIZES)
+COLUMNS: tuple[Iterable[str], ...] = (STARTS, SOURCES, DESTINATIONS, SIZES)
 """The names of the four columns, and for start and size the ns or bytes of their unit; the first that is there is read."""
 PARQUET = b"PAR1"
 NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{0,20})?([eE][+-]?[0-9]{1,2})?")

@@ -35,6 +35,8 @@ class FileFlows:
     """What the file has and dc-gym has not, a line each."""
     assumed: tuple[str, ...] = ()
     """What holds because the file does not say it, a line each."""
+    addresses: tuple[str, ...] = ()
+    """The IP addresses among the ends, in the order of appearance. `files.read` fills it in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,8 @@ from dc_gym.traffic.files import FileFlow
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, WorkloadContext, bounded, register
 
-NOT_USED = "not_used"
-"""The note about what the file has and dc-gym has not."""
+NOT_USED, ADDRESSES = "not_used", "addresses"
+"""The notes about what the file has and dc-gym has not, and about the hosts of its addresses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +31,22 @@ def flows_of_file(context: WorkloadContext, keys: FileKeys) -> list[FlowRequest]
     content = files.read(keys.file)
     if content.not_used:
         context.notes[NOT_USED] = list(content.not_used)
-    return bounded(_requests(context, keys.file, content.flows))
-
-
-def _requests(context: WorkloadContext, path: Path, flows: Iterable[FileFlow]) -> Iterator[FlowRequest]:
     hosts = _Hosts(context)
+    if any(address not in hosts for address in content.addresses):
+        context.notes[ADDRESSES] = _placed(context, keys.file, content.addresses)
+        hosts |= context.notes[ADDRESSES]
+    return bounded(_requests(hosts, keys.file, content.flows))
+
+
+def _placed(context: WorkloadContext, path: Path, addresses: Sequence[str]) -> dict[str, str]:
+    """Returns a host for each address, in the order of appearance."""
+    if len(addresses) > len(context.hosts):
+        why = f"it has {len(addresses)} addresses, and the network {len(context.hosts)} hosts; take a network with as many"
+        raise files.fault(path, None, why)
+    return dict(zip(addresses, context.hosts, strict=False))
+
+
+def _requests(hosts: _Hosts, path: Path, flows: Iterable[FileFlow]) -> Iterator[FlowRequest]:
     for flow in flows:
         try:
             ends = hosts[flow.source], hosts[flow.destination]
@@ -59,8 +70,10 @@ class _Hosts(dict[str, str]):
             self |= {str(number): host for number, host in enumerate(context.hosts)}
 
     def __missing__(self, text: str) -> str:
-        if (name := node_name(text, "h")) not in self._hosts:
-            one, *_, last = self._hosts
+        names = (node_name(text, "h"), node_name(f"h {text}", "h"))  # the second is a switch's own host (host_each)
+        name = next((name for name in names if name in self._hosts), None)
+        if name is None:
+            one, last = (next(ends(self._hosts)) for ends in (iter, reversed))
             raise WorkloadError(f"{text!r} is not one of the hosts {one} .. {last} of the network; name one")
         self[text] = name
         return name
