@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Readers of other tools' files, one a format. They are found by lying in a folder, and a file's format by its content.
 
-A reader is the `READER` of a module. It has a `name`, a `title`, and `recognizes`, which gets the beginning of a file.
+A reader is the `READER` of a module. It has a `title`, and `recognizes`, which gets the beginning of a file.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Callable
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-__all__ = ["HEAD_BYTES", "MODEL", "head_of", "in_folder", "node_name", "place"]
+from dc_gym.base.errors import UsageError
+
+__all__ = ["HEAD_BYTES", "Formats", "head_of", "node_name"]
 
 HEAD_BYTES = 1 << 16
 """The size of the beginning of a file by which its format is recognized."""
@@ -24,11 +27,42 @@ LONGEST_NAME = 8
 """The length of a node's name with which the names of all its ports are short enough for Linux."""
 
 
-@cache
-def in_folder(package: str) -> tuple[Any, ...]:
-    """Returns the readers of a package, by the names of their modules."""
-    names = sorted(module.name for module in iter_modules(import_module(package).__path__) if module.name != MODEL)
-    return tuple(import_module(f"{package}.{name}").READER for name in names)
+class Formats:
+    """The formats of a folder."""
+
+    def __init__(self, package: str, error: type[UsageError], read: Callable[[Path], Any]) -> None:
+        """Makes them: `read` returns what a file holds, `error` is the class of the errors about it."""
+        self._package, self._error = package, error
+        self._read = lru_cache(maxsize=4)(lambda path, mtime_ns, size_bytes: read(path))  # a run needs it several times
+
+    @cached_property
+    def readers(self) -> tuple[Any, ...]:
+        """The readers of all formats, by the names of their modules."""
+        names = sorted(module.name for module in iter_modules(import_module(self._package).__path__) if module.name != MODEL)
+        return tuple(import_module(f"{self._package}.{name}").READER for name in names)
+
+    def fault(self, path: Path, line: int | None, why: str) -> UsageError:
+        """Returns an error about a place in a file: what is wrong there, and the remedy."""
+        return self._error(f"{path}: {why}" if line is None else f"{path}: line {line}: {why}")
+
+    def find(self, head: str | bytes) -> Any:
+        """Returns the reader of the files that begin so, or None."""
+        return next((reader for reader in self.readers if reader.recognizes(head)), None)
+
+    def require(self, path: Path, head: str | bytes) -> Any:
+        """Returns the reader of a file that begins so. Raises an error if there is none."""
+        if (reader := self.find(head)) is None:
+            known = "; ".join(reader.title for reader in self.readers)
+            raise self.fault(path, None, f"is in no known format; give a file of one of these: {known}")
+        return reader
+
+    def read(self, path: Path) -> Any:
+        """Returns what a file holds. Raises an error in one line."""
+        try:
+            status = path.stat()
+            return self._read(path, status.st_mtime_ns, status.st_size)
+        except (OSError, UnicodeDecodeError) as error:
+            raise self.fault(path, None, f"cannot read it: {error}; give another file") from None
 
 
 def head_of(path: Path) -> bytes:
@@ -38,11 +72,6 @@ def head_of(path: Path) -> bytes:
             return file.read(HEAD_BYTES)
     except OSError:
         return b""
-
-
-def place(path: Path, line: int | None, why: str) -> str:
-    """Returns what is wrong at a place in a file."""
-    return f"{path}: {why}" if line is None else f"{path}: line {line}: {why}"
 
 
 def node_name(text: str, letter: str) -> str:

@@ -68,7 +68,8 @@ def load(
         overrides: Texts "key=value" that replace keys of the file.
         seed: Replaces `seed`, after the overrides.
         trust: The user trusts the code of a result (result_code.py).
-        say: Called with a line for each part of a result's code that runs, and for what another tool's file has and dc-gym has not.
+        say: Called with a line for each part of a result's code that runs, and for what another tool's file has and dc-gym
+            lacks.
 
     Raises:
         SpecError: In one line: the key, the value as given, and the remedy.
@@ -79,8 +80,9 @@ def load(
         raise SpecError(f"{source}: holds a grid of runs, not one spec; `dcgym sweep` runs it, and other commands take its base")
     data.setdefault("name", source.stem)
     spec = _overridden(data, overrides, seed, str(source), source.absolute().parent)
-    for line in _not_used(spec) if say is not None else ():
-        say(line)
+    if say is not None:
+        for line in _not_used(spec):
+            say(line)
     return spec
 
 

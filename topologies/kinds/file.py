@@ -15,7 +15,7 @@ from dc_gym.base.key import PATH, key
 from dc_gym.base.readers import node_name
 from dc_gym.topologies import files
 from dc_gym.topologies.builder import Builder, layers_by_distance
-from dc_gym.topologies.files import FileLink, FileTopology
+from dc_gym.topologies.files.model import FileLink, FileTopology
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.kinds import register
 from dc_gym.topologies.links import LinkSpec

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +12,13 @@ from pathlib import Path
 from dc_gym.base.errors import WorkloadError
 from dc_gym.base.key import PATH, key
 from dc_gym.base.readers import node_name
+from dc_gym.topologies.graph import Graph
 from dc_gym.traffic import files
-from dc_gym.traffic.files import FileFlow
+from dc_gym.traffic.files.model import FileFlow
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, WorkloadContext, bounded, register
 
+NUMBERED = re.compile(r"[hs][0-9]+")
 NOT_USED, ADDRESSES = "not_used", "addresses"
 """The notes about what the file has and dc-gym has not, and about the hosts of its addresses."""
 
@@ -58,6 +62,13 @@ def _requests(hosts: _Hosts, path: Path, flows: Iterable[FileFlow]) -> Iterator[
         yield request
 
 
+def _has_file_numbers(graph: Graph) -> bool:
+    """Returns whether nodes have the numbers of a file, each of them once: elsewhere there are h1 and s1."""
+    names = [host.name for host in graph.hosts] + [switch.name for switch in graph.switches]
+    numbers = Counter(name[1:] for name in names if NUMBERED.fullmatch(name))
+    return max(numbers.values(), default=0) == 1 and all(NUMBERED.fullmatch(host.name) for host in graph.hosts)
+
+
 class _Hosts(dict[str, str]):
     """The hosts of a network by the names that a file of flows may have for them."""
 
@@ -65,15 +76,13 @@ class _Hosts(dict[str, str]):
         super().__init__({host: host for host in context.hosts})
         self._hosts = dict.fromkeys(context.hosts)
         self |= {nic.address: host.name for host in context.graph.hosts for nic in host.nics}
-        nodes = {*context.hosts, *(switch.name for switch in context.graph.switches)}
-        if not nodes & {"h0", "s0"}:
+        if not _has_file_numbers(context.graph):
             self |= {str(number): host for number, host in enumerate(context.hosts)}
 
     def __missing__(self, text: str) -> str:
         names = (node_name(text, "h"), node_name(f"h {text}", "h"))  # the second is a switch's own host (host_each)
-        name = next((name for name in names if name in self._hosts), None)
-        if name is None:
-            one, last = (next(ends(self._hosts)) for ends in (iter, reversed))
+        if (name := next((name for name in names if name in self._hosts), None)) is None:
+            one, last = next(iter(self._hosts)), next(reversed(self._hosts))
             raise WorkloadError(f"{text!r} is not one of the hosts {one} .. {last} of the network; name one")
         self[text] = name
         return name
