@@ -266,7 +266,8 @@ def _told(data: Mapping[str, Any], source: str, origins: Mapping[str, str]) -> I
         written = _written(data, match[1], NOT_WRITTEN) if match else NOT_WRITTEN
         if match and written is not NOT_WRITTEN:
             raise SpecError(f"{origins.get(match[1], source)}: {KeyFault(match[1], written, match[3])}") from None
-        raise SpecError(f"{source}: {error}") from None
+        text = str(error)
+        raise SpecError(text if text.startswith(f"{source}: ") else f"{source}: {text}") from None
 
 
 def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> dict[str, Any]:
