@@ -23,6 +23,7 @@ HEAD_BYTES = 1 << 16
 """The size of the beginning of a file by which its format is recognized."""
 MODEL = "model"
 """The module of such a folder that is no reader."""
+LONGEST_WORD = 80
 LONGEST_NAME = 8
 """The length of a node's name with which the names of all its ports are short enough for Linux."""
 
@@ -42,7 +43,8 @@ class Formats:
         return tuple(import_module(f"{self._package}.{name}").READER for name in names)
 
     def fault(self, path: Path, line: int | None, why: str) -> UsageError:
-        """Returns an error about a place in a file: what is wrong there, and the remedy."""
+        """Returns an error about a place in a file: what is wrong there, and the remedy. Long words are shortened."""
+        why = re.sub(rf"(\S{{{LONGEST_WORD}}})\S+", r"\1...", why)
         return self._error(f"{path}: {why}" if line is None else f"{path}: line {line}: {why}")
 
     def find(self, head: str | bytes) -> Any:

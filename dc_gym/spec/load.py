@@ -427,9 +427,10 @@ def _of_mininet(path: Path) -> dict[str, Any]:
 
 
 def _of_network_file(path: Path) -> dict[str, Any]:
-    """Returns a spec for the network in another tool's file, with flows between pairs of hosts."""
+    """Returns a spec for the network in another tool's file, in which each host sends to another one."""
     topology = {"kind": "file", "file": path.name, "rate": "10Gbit/s", "delay": "1us", "buffer": "1000p", "k_bytes": "65p"}
-    return {"topology": topology, "controller": {"name": "cubic"}, "workload": {"kind": "pairs"}, "time": {"duration": "1s"}}
+    other = {"controller": {"name": "cubic"}, "workload": {"kind": "random_bijective"}, "time": {"duration": "1s"}}
+    return {"topology": topology, **other}
 
 
 def _of_result(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -98,7 +98,7 @@ class _Words:
             share = Decimal(word)
         except InvalidOperation:
             share = Decimal(-1)
-        if not 0 <= share <= 1:
+        if not (share.is_finite() and 0 <= share <= 1):
             raise fault(self._path, self._line, f"{word!r} is not a share of lost packets; write it like 0 or 0.001")
         return round(share * PPB)
 

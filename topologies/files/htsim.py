@@ -60,7 +60,7 @@ class _Table(dict[str, int]):
 
     def check(self, holds: bool, name: str, why: str) -> None:
         if not holds:
-            raise fault(self.path, self.lines.get(name), f"{name} {self[name]} {why}")
+            raise fault(self.path, self.lines.get(name, self.lines.get("radix_down")), f"{name} {self[name]} {why}")
 
 
 def _tables(path: Path, text: str) -> tuple[_Table, list[_Table]]:

@@ -60,6 +60,8 @@ def _checked_links(path: Path, topology: FileTopology) -> tuple[FileLink, ...]:
                 raise files.fault(path, link.line, f"node {node!r} of a link is not one of the {len(nodes)} nodes; add it")
         if link.a == link.b:
             raise files.fault(path, link.line, f"node {link.a!r} is at both ends of a link; join two nodes")
+        if link.rate_bps == 0:
+            raise files.fault(path, link.line, "the rate of the link is 0; give one above it")
         if {link.a, link.b} <= hosts:
             raise files.fault(path, link.line, f"hosts {link.a!r} and {link.b!r} are joined directly; put a switch between them")
     return topology.links

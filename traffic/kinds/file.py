@@ -76,12 +76,14 @@ class _Hosts(dict[str, str]):
         super().__init__({host: host for host in context.hosts})
         self._hosts = dict.fromkeys(context.hosts)
         self |= {nic.address: host.name for host in context.graph.hosts for nic in host.nics}
-        if not _has_file_numbers(context.graph):
+        self._by_place = not _has_file_numbers(context.graph)
+        if self._by_place:
             self |= {str(number): host for number, host in enumerate(context.hosts)}
 
     def __missing__(self, text: str) -> str:
         names = (node_name(text, "h"), node_name(f"h {text}", "h"))  # the second is a switch's own host (host_each)
-        if (name := next((name for name in names if name in self._hosts), None)) is None:
+        name = next((name for name in names if name in self._hosts), None)
+        if name is None or (self._by_place and text.isdecimal()):
             one, last = next(iter(self._hosts)), next(reversed(self._hosts))
             raise WorkloadError(f"{text!r} is not one of the hosts {one} .. {last} of the network; name one")
         self[text] = name
