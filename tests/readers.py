@@ -11,6 +11,7 @@ import io
 import json
 import random
 import re
+import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ from dc_gym.nets import nic_policy
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.policy_file import PolicyFile, digest
+from dc_gym.topologies import files as networks
+from dc_gym.topologies import sonic_qos
+from dc_gym.traffic import files as flow_files
 from tests.monitors.test_state_matrix import with_agent
 from tests.run.agent.made import experiment
 from tests.run.agent.test_policy_file import AGENT
@@ -311,7 +315,67 @@ def _use_policy(cls: type[PolicyFile]) -> Callable[[bytes, Path], None]:
     return use
 
 
+CLAB = b"""topology:
+  nodes:
+    a: &host {kind: linux, image: x}
+    b: *host
+    s: {<<: *host, kind: bridge}
+  links:
+    - endpoints: ["a:eth1", "s:eth1"]
+    - {type: veth, endpoints: [{node: b, interface: eth1}, {node: s, interface: eth2}], vars: {delay: 5ms, loss: 1, rate: 100}}
+"""
+GML = b"""graph [
+  directed 1
+  node [ id 0 label "x y" type "host" ]
+  node [ id 1 label "s" ]
+  edge [ source 0 target 1 LinkSpeedRaw 1000000.0 delay_ms 2 loss "1%" ]
+]
+"""
+GRAPHML = b"""<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key attr.name="bw" attr.type="string" for="edge" id="k"/><graph edgedefault="undirected">
+<node id="a"/><node id="b"/><node id="c"/><edge source="a" target="b"><data key="k">1 Gbps</data></edge>
+<edge source="b" target="c"/></graph></graphml>
+"""
+LOG = b"start_us,src,dst,size_kb\n# one\n1.5,h1,h2,3\n2026-01-31 12:00:00,h2,h1,0.5\n"
+ETHERNET_FRAME = (
+    bytes(12) + bytes.fromhex("0800 4500002d 00000000 40060000 01010101 02020202 00010002 00000003 00000000 5018") + bytes(11)
+)
+PCAP = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + struct.pack("<4I", 1, 2, 59, 59) + ETHERNET_FRAME
+PCAPNG = struct.pack(">IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28)
+PCAPNG += struct.pack(">IIHHIHHBxxxII", 1, 32, 1, 0, 0, 9, 1, 9, 0, 32)
+PCAPNG += struct.pack(">7I", 6, 92, 0, 0, 5, 59, 59) + ETHERNET_FRAME + b"\0" + struct.pack(">I", 92)
+QOS = json.dumps(
+    {
+        "DSCP_TO_TC_MAP": {"A": {"3": "3", "8": "1"}},
+        "PORT_QOS_MAP": {"Ethernet0,Ethernet4": {"dscp_to_tc_map": "A", "pfc_enable": "3"}},
+        "QUEUE": {"Ethernet0|3-4": {"wred_profile": "[WRED_PROFILE|W]", "scheduler": "S"}},
+        "SCHEDULER": {"S": {"type": "DWRR", "weight": "14"}},
+        "WRED_PROFILE": {"W": {"ecn": "ecn_all", "green_min_threshold": "1000", "green_max_threshold": "2000"}},
+        "BUFFER_POOL": {"in": {"type": "ingress", "size": "100000", "xoff": "5000"}},
+        "BUFFER_PROFILE": {
+            "lossless": {"dynamic_th": "-3", "xoff": "3000", "xon_offset": "10"},
+            "lossy": {"size": "1", "dynamic_th": "1"},
+        },
+        "BUFFER_PG": {"Ethernet0|3": {"profile": "lossless"}},
+        "BUFFER_QUEUE": {"Ethernet0|1": {"profile": "lossy"}},
+    }
+).encode()
+
+
+def _of_file(read: Callable[[Path], object], spoil: Any, inputs: int, *seeds: bytes) -> Reader:
+    def use(data: bytes, folder: Path) -> None:
+        (folder / "file").write_bytes(data)
+        read(folder / "file")
+
+    return Reader(lambda _: list(seeds), use, spoil, inputs)
+
+
 READERS = {
+    "containerlab": _of_file(networks.read, spoilt_text, 300, CLAB),
+    "graphs": _of_file(networks.read, spoilt_text, 300, GML, GRAPHML),
+    "flow_log": _of_file(flow_files.read, spoilt_text, 300, LOG),
+    "captures": _of_file(flow_files.read, spoilt_bytes, 1000, PCAP, PCAPNG),
+    "sonic_qos": _of_file(sonic_qos.read, _spoilt_json, 300, QOS),
     "state_matrix": Reader(_matrices, _use_matrix, spoilt_bytes, 2000),
     "stepped_lab": Reader(_stepped_memories, _use_stepped_memory, spoilt_bytes, 1000),
     "spec": Reader(_specs, _use_spec, spoilt_text, 150),

@@ -10,6 +10,7 @@ headroom xoff. Where ports differ, the setting of most holds. The fields are tho
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ TABLES = (
 )
 """The tables about queues. Of others nothing is told."""
 MARKS = ("ecn_all", "ecn_green", "ecn_green_yellow", "ecn_green_red")
+POWERS, LAST_QUEUE = (-8, 7), 63
+"""The values of dynamic_th, and the highest number of a queue."""
 GLOBAL, DEFAULTS = "global", "AZURE"
 """The row of PORT_QOS_MAP for the switch, and the name of rows of defaults."""
 
@@ -112,8 +115,8 @@ class _Config:
         return None if value is None else str(value)
 
     def number(self, table: str, row: str, name: str) -> int | None:
-        text = self.text(table, row, name)
-        return None if text is None else _number(self.path, f"{table}|{row}: {name}", text)
+        text, bounds = self.text(table, row, name), POWERS if name.endswith("dynamic_th") else ()
+        return None if text is None else _number(self.path, f"{table}|{row}: {name}", text, *bounds)
 
     def map(self, table: str, row: str | None) -> dict[int, int]:
         """Returns a row whose fields and values are numbers."""
@@ -139,8 +142,8 @@ class _Config:
         for key, row in self.rows(table).items():
             *ports, span = key.split("|")
             first, _, last = span.partition("-")
-            queues = range(_number(self.path, f"{table}|{key}", first), _number(self.path, f"{table}|{key}", last or first) + 1)
-            for queue in queues if name in row else ():
+            low, high = (_number(self.path, f"{table}|{key}", text, 0, LAST_QUEUE) for text in (first, last or first))
+            for queue in range(low, high + 1) if name in row else ():
                 votes[queue][_reference(row[name])] += len(ports[-1].split(",")) if ports else 1
         self._read[table].add(name)
         return {queue: self.most(table, f"{name} of queue {queue}", counts) for queue, counts in votes.items()}
@@ -165,11 +168,11 @@ def _reference(value: object) -> str:
     return str(value).strip("[]").rpartition("|")[2]
 
 
-def _number(path: Path, where: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise fault(path, None, f"{where}: value {text!r} is not a whole number; mend the file") from None
+def _number(path: Path, where: str, text: str, least: int = 0, most: int = 2**40) -> int:
+    value = int(text) if re.fullmatch("-?[0-9]{1,15}", text) else least - 1
+    if not least <= value <= most:
+        raise fault(path, None, f"{where}: value {text!r} is not a whole number from {least} to {most}; mend the file")
+    return value
 
 
 def _queues(config: _Config, port: Mapping[str, str]) -> dict[int, list[int]]:

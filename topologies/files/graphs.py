@@ -12,6 +12,7 @@ Attributes of edges may give rate, delay and loss: texts with a unit, or numbers
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -82,7 +83,8 @@ def _graph(path: Path, text: str) -> Any:
         raise fault(path, None, "it has a document type, which could name other files; remove <!DOCTYPE ...>")
     try:
         if xml:
-            return networkx.parse_graphml(text.encode())
+            with warnings.catch_warnings(action="ignore"):  # of attributes without a type
+                return networkx.parse_graphml(text.encode())
         # Files of the Topology Zoo have parallel edges and do not say so.
         return networkx.parse_gml(re.sub(r"(?m)^(\s*graph\s*\[)", r"\1 multigraph 1 ", text, count=1).split("\n"), label="id")
     except (networkx.NetworkXException, SyntaxError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

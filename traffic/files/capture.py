@@ -93,7 +93,7 @@ def _packets(path: Path, file: BufferedReader) -> Iterator[Packet]:
         for packet in _of_pcapng(file) if pcapng else _of_pcap(file, _byte_order(head) or "<"):
             number += 1
             yield packet
-    except (_Cut, struct.error):
+    except (_Cut, struct.error, IndexError):
         why = f"it is cut or broken behind packet {number}; write the whole packets anew, as by tcpdump -r FILE -w NEW"
         raise fault(path, None, why) from None
 
