@@ -124,6 +124,8 @@ OF_KEYS = {
     "last_start": "15ms",
 }
 """Values of keys for which the sample of their form will not do."""
+FILES = {"topology": "net.txt", "workload": "flows.txt"}
+"""What a kind `file` reads."""
 BESIDE = {"poisson": {"size": "20kB"}, "closed_loop": {"size": "20kB"}, "distribution": {"size": None}}
 """Keys that a kind or another key needs, or (None) cannot have, beside it."""
 BESIDE["distribution_file"] = BESIDE["distribution"]
@@ -134,6 +136,8 @@ def files(tmp_path: Path, registries: None) -> None:
     """The files that keys may name, and the kinds of examples/."""
     (tmp_path / "flows.csv").write_text(MATRIX)
     (tmp_path / "sizes.txt").write_text("1000 0.5\n20000 1\n")
+    (tmp_path / "net.txt").write_text("3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n")
+    (tmp_path / "flows.txt").write_text("1\n0 1 3 100 2000 0.001\n")
     shutil.copy(EXAMPLES / "two_racks.py", tmp_path / "net.py")
     for sort in SORTS.values():
         usercode.load(EXAMPLES / f"{sort.example}.py")
@@ -153,7 +157,8 @@ def sample(name: str, rule: Any) -> Any:
 
 def needed(sort: str, name: str) -> dict[str, Any]:
     entry = entry_of(sort, name)
-    return {key: sample(key, entry.declared[key]) for key in entry.needs()} | BESIDE.get(name, {})
+    beside = {"file": FILES[sort]} if name == "file" else BESIDE.get(name, {})
+    return {key: sample(key, entry.declared[key]) for key in entry.needs()} | beside
 
 
 def document(sort: str, name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
