@@ -173,7 +173,10 @@ def _labelled(given: Mapping[str, Any], unread: Counter[str]) -> int | None:
 
 
 def _loss_ppb(value: object) -> int:
-    return parse_share(value if isinstance(value, str) and "%" in value else float(str(value)), PPB, "loss")
+    share = parse_share(value if isinstance(value, str) and "%" in value else float(str(value)), PPB, "loss")
+    if not 0 <= share <= PPB:
+        raise ValueError(f"loss {value!r} is no share from 0 to 1")
+    return share
 
 
 READER = TopologyReader("graphs", "GML or GraphML (networkx, the Topology Zoo)", recognizes, read)
