@@ -24,17 +24,14 @@ NS_PER_S = 10**9
 PCAP = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}
 """The ns of the smaller part of a time, by the magic number of a pcap."""
 SECTION, BYTE_ORDER = 0x0A0D0D0A, 0x1A2B3C4D
-INTERFACE, PACKET = 1, 6
-RESOLUTION, OFFSET = 9, 14
-"""Options of an interface of pcapng: the unit of times, and the seconds to add to them."""
+INTERFACE, PACKET, RESOLUTION = 1, 6, 9
+"""Blocks of pcapng, and the option of an interface with the unit of times."""
 MOST_BYTES = 1 << 24
 """A larger packet or block is a broken file."""
 ETHERNET, VLANS, IP = 1, (0x8100, 0x88A8), (0x0800, 0x86DD)
-LINKS = {0: 4, 12: 0, 101: 0, 108: 4, 113: 16, 228: 0, 229: 0, 276: 20}
+LINKS = {0: 4, 12: 0, 101: 0, 113: 16, 228: 0, 229: 0, 276: 20}
 """The bytes before the IP header, by the numbers of link types: loopback, raw IP and Linux' cooked captures."""
 TCP, UDP, SYN, ACK = 6, 17, 2, 16
-Packet = tuple[int, int, bytes]
-"""Time in ns, link type, data."""
 Key = tuple[int, bytes, bytes, int, int]
 """Protocol, addresses, ports."""
 
@@ -57,14 +54,17 @@ def read(path: Path) -> FileFlows:
     """Returns the flows of a file."""
     flows, unread, packets = _Flows(path), 0, 0
     with path.open("rb") as file:
-        for t_ns, link, data in _packets(path, file):
-            packets += 1
-            if link != ETHERNET and link not in LINKS:
-                raise fault(path, None, f"its packets are of link type {link}; capture Ethernet or IP")
-            try:
+        head = file.peek(12)
+        blocks = _of_pcapng(file) if head[:4] == SECTION.to_bytes(4, "big") else _of_pcap(file, _byte_order(head) or "<")
+        try:
+            for t_ns, link, data in blocks:
+                packets += 1
+                if link != ETHERNET and link not in LINKS:
+                    raise fault(path, None, f"its packets are of link type {link}; capture Ethernet or IP")
                 unread += not flows.add(t_ns, _ip(link, data))
-            except (struct.error, IndexError):  # less was captured than the headers
-                unread += 1
+        except (EOFError, struct.error, LookupError):
+            why = f"it is cut or broken behind packet {packets}; write the whole packets anew, as by tcpdump -r FILE -w NEW"
+            raise fault(path, None, why) from None
     done = sorted(flows.done(), key=lambda flow: flow.start_ns)
     if not done:
         raise fault(path, None, f"none of its {packets} packets has payload of TCP or UDP; give another capture")
@@ -74,70 +74,46 @@ def read(path: Path) -> FileFlows:
     return FileFlows(done, (f"{unread} of {packets} packets, which are not of TCP or UDP",) if unread else ())
 
 
-class _Cut(Exception):
-    """The file ends too early, or states a size that is not possible."""
-
-
 def _take(file: BufferedReader, size: int) -> bytes:
     data = file.read(size) if 0 <= size <= MOST_BYTES else b""
     if len(data) < size or size < 0:
-        raise _Cut
+        raise EOFError
     return data
 
 
-def _packets(path: Path, file: BufferedReader) -> Iterator[Packet]:
-    head = file.peek(12)
-    pcapng = head[:4] == SECTION.to_bytes(4, "big")
-    number = 0
-    try:
-        for packet in _of_pcapng(file) if pcapng else _of_pcap(file, _byte_order(head) or "<"):
-            number += 1
-            yield packet
-    except (_Cut, struct.error, IndexError):
-        why = f"it is cut or broken behind packet {number}; write the whole packets anew, as by tcpdump -r FILE -w NEW"
-        raise fault(path, None, why) from None
-
-
-def _of_pcap(file: BufferedReader, order: str) -> Iterator[Packet]:
+def _of_pcap(file: BufferedReader, order: str) -> Iterator[tuple[int, int, bytes]]:
+    """Yields time, link type and data of each packet."""
     magic, *_, link = struct.unpack(f"{order}I2H4I", _take(file, 24))
     while header := file.read(16):
         seconds, part, size, _ = struct.unpack(f"{order}4I", header)
         yield seconds * NS_PER_S + part * PCAP[magic], link & 0xFFFF, _take(file, size)
 
 
-def _of_pcapng(file: BufferedReader) -> Iterator[Packet]:
-    order, interfaces = "<", list[tuple[int, int, int]]()
+def _of_pcapng(file: BufferedReader) -> Iterator[tuple[int, int, bytes]]:
+    order, interfaces = "<", list[tuple[int, int]]()
     while header := file.read(12):
         if header[:4] == SECTION.to_bytes(4, "big"):
             order, interfaces = _byte_order(header) or "<", []
-        kind, size, first = struct.unpack(f"{order}3I", header)
-        body = _take(file, size - 12)[:-4] if size >= 16 else b""
-        if size % 4 or size < 12:
-            raise _Cut
+        kind, size, number = struct.unpack(f"{order}3I", header)
+        body = _take(file, size - 12)
         if kind == INTERFACE:
-            interfaces.append((first & 0xFFFF if order == "<" else first >> 16, *_clock(order, body[4:])))
+            link = struct.unpack(f"{order}HH", header[8:])[0]
+            interfaces.append((link, _ticks_per_second(order, body[4:-4])))
         elif kind == PACKET:
-            if first >= len(interfaces):
-                raise _Cut
-            link, per_second, offset_ns = interfaces[first]
+            link, per_second = interfaces[number]
             high, low, captured = struct.unpack_from(f"{order}3I", body)
-            if captured > len(body) - 16:
-                raise _Cut
-            yield (high << 32 | low) * NS_PER_S // per_second + offset_ns, link, body[16 : 16 + captured]
+            if captured > len(body) - 20:
+                raise EOFError
+            yield (high << 32 | low) * NS_PER_S // per_second, link, body[16 : 16 + captured]
 
 
-def _clock(order: str, options: bytes) -> tuple[int, int]:
-    """Returns the units of an interface's times in a second, and the ns to add to them."""
-    per_second, offset_ns, at = 10**6, 0, 0
-    while at + 4 <= len(options):
-        code, size = struct.unpack_from(f"{order}HH", options, at)
-        value = options[at + 4 : at + 4 + size]
+def _ticks_per_second(order: str, options: bytes) -> int:
+    while len(options) > 4:
+        code, size = struct.unpack_from(f"{order}HH", options)
         if code == RESOLUTION:
-            per_second = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
-        elif code == OFFSET:
-            offset_ns = struct.unpack(f"{order}q", value)[0] * NS_PER_S
-        at += 4 + size + -size % 4
-    return per_second, offset_ns
+            return 2 ** (options[4] & 0x7F) if options[4] & 0x80 else 10 ** options[4]
+        options = options[4 + size + -size % 4 :]
+    return 10**6
 
 
 def _ip(link: int, data: bytes) -> bytes:
@@ -155,13 +131,8 @@ class _Flow:
     start_ns: int | None = None
     size_bytes: int = 0
     first_seq: int | None = None
-    next_seq: int | None = None
+    next_seq: int = 0
     """TCP: the sequence numbers of the first payload, and behind the last."""
-
-    def more(self, t_ns: int, payload: int) -> None:
-        if payload > 0:
-            self.start_ns = t_ns if self.start_ns is None else self.start_ns
-            self.size_bytes += payload
 
 
 class _Flows:
@@ -174,45 +145,39 @@ class _Flows:
 
     def add(self, t_ns: int, ip: bytes) -> bool:
         """Adds a packet. Returns False if it is not used."""
-        if ip[:1] and ip[0] >> 4 == 4:
+        version = ip[0] >> 4 if len(ip) >= 20 else 0
+        if version == 4:
             at, size, protocol, addresses = (ip[0] & 15) * 4, int.from_bytes(ip[2:4], "big"), ip[9], (ip[12:16], ip[16:20])
-            fragment = int.from_bytes(ip[6:8], "big") & 0x1FFF
-        elif ip[:1] and ip[0] >> 4 == 6:
+        elif version == 6:
             at, size, protocol, addresses = 40, 40 + int.from_bytes(ip[4:6], "big"), ip[6], (ip[8:24], ip[24:40])
-            fragment = 0
         else:
             return False
-        if protocol not in (TCP, UDP) or fragment:
+        fragment = version == 4 and int.from_bytes(ip[6:8], "big") & 0x1FFF
+        if protocol not in (TCP, UDP) or fragment or len(ip) < at + (14 if protocol == TCP else 8):
             return False
-        ports, rest = struct.unpack_from(">HH", ip, at), (size or len(ip)) - at  # 0: a packet before its segmentation
-        key = (protocol, *addresses, *ports)
-        if protocol == UDP:
-            self._flow(key).more(t_ns, rest - 8)
-        else:
-            seq, offset, flags = struct.unpack_from(">I4xBB", ip, at + 4)
-            self._segment(key, t_ns, seq, flags, rest - (offset >> 4) * 4)
-        return True
-
-    def _flow(self, key: Key) -> _Flow:
+        key, rest = (protocol, *addresses, *struct.unpack_from(">HH", ip, at)), (size or len(ip)) - at
         if key not in self._open and len(self._open) + len(self._ended) >= 2 * MOST_FLOWS:  # each way of a connection is one
             raise fault(self._path, None, f"it has more than {MOST_FLOWS} flows; give a shorter capture")
-        return self._open.setdefault(key, _Flow())
+        flow = self._open.setdefault(key, _Flow())
+        if protocol == UDP:
+            _grow(flow, t_ns, rest - 8)
+        else:
+            seq, offset, flags = struct.unpack_from(">I4xBB", ip, at + 4)
+            self._add_segment(key, t_ns, seq + bool(flags & SYN), flags, rest - (offset >> 4) * 4)
+        return True
 
-    def _segment(self, key: Key, t_ns: int, seq: int, flags: int, payload: int) -> None:
-        flow = self._flow(key)
-        if flags & SYN:
-            seq += 1
-            if flow.size_bytes and seq != flow.first_seq:  # no late copy
-                self._ended.append((key, self._open.pop(key)))
-                flow = self._flow(key)
-            flow.first_seq, flow.next_seq = seq, seq + flow.size_bytes
-            if not flags & ACK and flow.start_ns is None:
-                flow.start_ns = t_ns
-        if flow.next_seq is None:
+    def _add_segment(self, key: Key, t_ns: int, seq: int, flags: int, payload: int) -> None:
+        flow = self._open[key]
+        if flags & SYN and flow.size_bytes and seq != flow.first_seq:  # no late copy
+            self._ended.append((key, flow))
+            flow = self._open[key] = _Flow()
+        if flow.first_seq is None or (flags & SYN and not flow.size_bytes):
             flow.first_seq = flow.next_seq = seq
+        if flags & (SYN | ACK) == SYN and flow.start_ns is None:
+            flow.start_ns = t_ns
         new = (seq + payload - flow.next_seq) & 0xFFFFFFFF
         if payload > 0 and new < 1 << 31:
-            flow.more(t_ns, new)
+            _grow(flow, t_ns, new)
             flow.next_seq += new
 
     def done(self) -> Iterator[FileFlow]:
@@ -220,6 +185,12 @@ class _Flows:
         for (_, source, destination, *_), flow in (*self._ended, *self._open.items()):
             if flow.start_ns is not None and flow.size_bytes:
                 yield FileFlow(str(ip_address(source)), str(ip_address(destination)), flow.start_ns, flow.size_bytes)
+
+
+def _grow(flow: _Flow, t_ns: int, payload: int) -> None:
+    if payload > 0:
+        flow.start_ns = t_ns if flow.start_ns is None else flow.start_ns
+        flow.size_bytes += payload
 
 
 READER = FlowReader("capture", "a capture of packets (pcap, pcapng)", recognizes, read)
