@@ -25,18 +25,13 @@ from dc_gym.topologies.graph import DSCPS
 
 NEEDED = ("WRED_PROFILE", "BUFFER_POOL", "BUFFER_PROFILE", "PORT_QOS_MAP", "QUEUE", "DSCP_TO_TC_MAP")
 """A file without any of these tables has no settings of queues."""
-TABLES = (
-    *NEEDED,
-    *("BUFFER_PG", "BUFFER_QUEUE", "BUFFER_PORT_INGRESS_PROFILE_LIST", "BUFFER_PORT_EGRESS_PROFILE_LIST", "CABLE_LENGTH"),
-    *("DEFAULT_LOSSLESS_BUFFER_PARAMETER", "DOT1P_TO_TC_MAP", "LOSSLESS_TRAFFIC_PATTERN", "MAP_PFC_PRIORITY_TO_QUEUE", "PFC_WD"),
-    *("PFC_PRIORITY_TO_PRIORITY_GROUP_MAP", "SCHEDULER", "TC_TO_DSCP_MAP", "TC_TO_PRIORITY_GROUP_MAP", "TC_TO_QUEUE_MAP"),
-)
-"""The tables about queues. Of others nothing is told."""
+TABLES = re.compile(r"BUFFER|QUEUE|QOS|WRED|SCHEDULER|_TC_|PFC|PRIORITY|LOSSLESS|CABLE_LENGTH")
+"""The names of tables about queues. Of others nothing is told."""
 MARKS = ("ecn_all", "ecn_green", "ecn_green_yellow", "ecn_green_red")
 POWERS, LAST_QUEUE = (-8, 7), 63
 """The values of dynamic_th, and the highest number of a queue."""
-GLOBAL, DEFAULTS = "global", "AZURE"
-"""The row of PORT_QOS_MAP for the switch, and the name of rows of defaults."""
+PORT_FIELDS = ("dscp_to_tc_map", "tc_to_queue_map", "pfc_to_queue_map", "pfc_enable")
+SOURCE = "give SONiC's config_db.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +48,12 @@ def read(path: Path) -> QosSettings:
     port = config.of_ports()
     queues = _queues(config, port)
     queue_of = config.map("MAP_PFC_PRIORITY_TO_QUEUE", port.get("pfc_to_queue_map"))
-    priorities = [_number(path, "PORT_QOS_MAP: pfc_enable", text) for text in port.get("pfc_enable", "").split(",") if text]
-    lossless = {queue for queue in (queue_of.get(number, number) for number in priorities) if queue in queues or not queues}
+    priorities = {_number(path, "PORT_QOS_MAP: pfc_enable", text) for text in port.get("pfc_enable", "").split(",") if text}
+    paused = {number: queue_of.get(number, number) for number in priorities}
+    paused = {number: queue for number, queue in paused.items() if queue in queues or not queues}
+    lossless = set(paused.values())
     values = {"topology.shared_buffer": _shared_buffer(config), **_lossy(config, queues.keys() - lossless)}
-    values |= _lossless(config, lossless) if lossless else {}
+    values |= _lossless(config, paused.keys()) if paused else {}
     if queues:
         values["topology.classes"] = list(_classes(config, queues, lossless))
     else:
@@ -69,10 +66,9 @@ def read(path: Path) -> QosSettings:
 def _shared_buffer(config: _Config) -> str | None:
     """Returns the size of all ingress pools together. Others limit queues within the same memory."""
     types = {name: config.text("BUFFER_POOL", name, "type") for name in config.rows("BUFFER_POOL")}
-    if others := [name for name, kind in types.items() if kind == "egress"]:
-        config.tell(f"BUFFER_POOL: {', '.join(others)}")
-    pools = [name for name, kind in types.items() if kind != "egress"]
-    size = sum(config.number("BUFFER_POOL", name, part) or 0 for name in pools for part in ("size", "xoff"))
+    others = [name for name, kind in types.items() if kind == "egress"]
+    config.told += [f"BUFFER_POOL: {', '.join(others)}"] if others else []
+    size = sum(config.number("BUFFER_POOL", name, part) or 0 for name in types.keys() - others for part in ("size", "xoff"))
     return f"{size}B" if size else None
 
 
@@ -80,15 +76,15 @@ def _tables(path: Path) -> dict[str, dict[str, Any]]:
     try:
         tables = json.loads(bounded.read_text(path))
     except OSError as error:
-        raise fault(path, None, f"cannot read it: {error.strerror}; give SONiC's config_db.json") from None
+        raise fault(path, None, f"cannot read it: {error.strerror}; {SOURCE}") from None
     except (ValueError, RecursionError) as error:
-        raise fault(path, getattr(error, "lineno", None), f"it is not JSON: {error}; give SONiC's config_db.json") from None
+        raise fault(path, getattr(error, "lineno", None), f"it is not JSON: {error}; {SOURCE}") from None
     if not isinstance(tables, dict) or not any(name in tables for name in NEEDED):
-        raise fault(path, None, f"it has none of the tables {', '.join(NEEDED)}; give SONiC's config_db.json")
-    for table in TABLES:
-        rows = tables.get(table, {})
+        raise fault(path, None, f"it has none of the tables {', '.join(NEEDED)}; {SOURCE}")
+    tables = {table: rows for table, rows in tables.items() if TABLES.search(table)}
+    for table, rows in tables.items():
         if not isinstance(rows, dict) or not all(isinstance(row, dict) for row in rows.values()):
-            raise fault(path, None, f"{table} is no table of rows with fields; give SONiC's config_db.json")
+            raise fault(path, None, f"{table} is no table of rows with fields; {SOURCE}")
     return tables
 
 
@@ -99,11 +95,8 @@ class _Config:
         self.path = path
         self._tables = tables
         self._read = defaultdict[str, set[str]](set)
-        self._told: list[str] = []
-
-    def tell(self, line: str) -> None:
-        """Adds a line about what is not used."""
-        self._told.append(line)
+        self.told: list[str] = []
+        """Lines about what is not used."""
 
     def rows(self, table: str) -> Mapping[str, Mapping[str, Any]]:
         return self._tables.get(table, {})
@@ -126,14 +119,11 @@ class _Config:
 
     def of_ports(self) -> dict[str, str]:
         """Returns what PORT_QOS_MAP has for most ports."""
-        rows = self.rows("PORT_QOS_MAP")
-        names = ("dscp_to_tc_map", "tc_to_queue_map", "pfc_to_queue_map", "pfc_enable")
-        votes = {name: Counter[str]() for name in names}
-        for ports, row in rows.items():
-            for name in names:
-                if name in row:
-                    votes[name][_reference(row[name])] += 0 if ports == GLOBAL else len(ports.split(","))
-        self._read["PORT_QOS_MAP"].update(names)
+        votes = {name: Counter[str]() for name in PORT_FIELDS}
+        for ports, row in self.rows("PORT_QOS_MAP").items():
+            for name in [name for name in PORT_FIELDS if name in row]:
+                votes[name][_reference(row[name])] += 0 if ports == "global" else len(ports.split(","))
+        self._read["PORT_QOS_MAP"].update(PORT_FIELDS)
         return {name: self.most("PORT_QOS_MAP", name, counts) for name, counts in votes.items() if counts}
 
     def of_queues(self, table: str, name: str) -> dict[int, str]:
@@ -152,13 +142,13 @@ class _Config:
         """Returns the value that most have, and tells if others have another."""
         (value, count), *others = counts.most_common()
         if others and count:
-            self.tell(f"{table}: {name} other than {value}, which {count} of {counts.total()} have")
+            self.told.append(f"{table}: {name} other than {value}, which {count} of {counts.total()} have")
         return value
 
     def not_used(self) -> Iterator[str]:
-        yield from dict.fromkeys(self._told)
-        for table in TABLES:
-            fields = dict.fromkeys(name for row in self.rows(table).values() for name in row)
+        yield from dict.fromkeys(self.told)
+        for table, rows in self._tables.items():
+            fields = dict.fromkeys(name for row in rows.values() for name in row)
             if left := [name for name in fields if name not in self._read[table]]:
                 yield f"{table}: {', '.join(left)}" if self._read[table] else table
 
@@ -211,11 +201,9 @@ def _percents(config: _Config, schedulers: Mapping[int, str]) -> dict[int, int]:
         if config.text("SCHEDULER", name, "type") != "STRICT"
     }
     whole = {queue: max(1, PERCENT * weight // sum(weights.values())) for queue, weight in weights.items()}
-    by_rest = sorted(weights, key=lambda queue: Fraction(whole[queue], weights[queue]))
-    for turn in range(PERCENT - sum(whole.values())) if whole else ():
-        whole[by_rest[turn % len(by_rest)]] += 1
-    while sum(whole.values()) > PERCENT:
-        whole[max(whole, key=lambda queue: whole[queue])] -= 1
+    while whole and (left := PERCENT - sum(whole.values())):
+        short, most = min(whole, key=lambda queue: Fraction(whole[queue], weights[queue])), max(whole, key=whole.__getitem__)
+        whole[short if left > 0 else most] += 1 if left > 0 else -1
     return whole
 
 
@@ -248,16 +236,14 @@ def _lossy(config: _Config, queues: Collection[int]) -> dict[str, Any]:
     return {"topology.alpha": None if power is None else 2.0**power, "topology.reserve": f"{size}B" if size else None}
 
 
-def _lossless(config: _Config, queues: Collection[int]) -> dict[str, Any]:
-    """Returns when lossless queues pause their peer, and the room for what still comes in."""
-    profile = _profile(config, "BUFFER_PG", queues)
+def _lossless(config: _Config, groups: Collection[int]) -> dict[str, Any]:
+    """Returns when lossless priority groups pause their peer, and the room for what still comes in."""
+    profile = _profile(config, "BUFFER_PG", groups)
     power, static, headroom, below = (
         config.number("BUFFER_PROFILE", profile, name) for name in ("dynamic_th", "static_th", "xoff", "xon_offset")
     )
-    if power is None and static is None:
-        power = config.number("DEFAULT_LOSSLESS_BUFFER_PARAMETER", DEFAULTS, "default_dynamic_th")
     if power is not None and power > 0:
-        config.tell(f"dynamic_th {power} of {profile or DEFAULTS}: a lossless class has at most the free room of the pool")
+        config.told.append(f"BUFFER_PROFILE: dynamic_th of {profile} above 0, the whole free room of the pool")
     share = None if power is None else f"1/{2 ** max(0, -power)}"
     return {
         "topology.pfc": "classes",

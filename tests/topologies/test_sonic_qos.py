@@ -43,7 +43,7 @@ CONFIG = {
         "q": {"dynamic_th": "1", "size": "1664"},
         "fixed": {"static_th": "12345"},
     },
-    "BUFFER_PG": {f"{ALL}|3": {"profile": "pg"}},
+    "BUFFER_PG": {f"{ALL}|4": {"profile": "pg"}},
     "BUFFER_QUEUE": {
         f"{ALL}|0": {"profile": "q"},
         "Ethernet0|6": {"profile": "fixed"},
@@ -76,9 +76,7 @@ def test_what_is_not_used_is_told_once(tmp_path):
         "PORT_QOS_MAP: dscp_to_tc_map other than AZURE, which 2 of 3 have",
         "BUFFER_POOL: out",
         "BUFFER_QUEUE: profile of queue 6 other than q, which 2 of 3 have",
-        "WRED_PROFILE: red_min_threshold",
-        "BUFFER_PROFILE: xon",
-        "PORT_QOS_MAP: pfcwd_sw_enable",
+        *("PORT_QOS_MAP: pfcwd_sw_enable", "WRED_PROFILE: red_min_threshold", "BUFFER_PROFILE: xon"),
     ]
 
 

@@ -111,7 +111,7 @@ def _ticks_per_second(order: str, options: bytes) -> int:
     while len(options) > 4:
         code, size = struct.unpack_from(f"{order}HH", options)
         if code == RESOLUTION:
-            return 2 ** (options[4] & 0x7F) if options[4] & 0x80 else 10 ** options[4]
+            return int(2 ** (options[4] & 0x7F) if options[4] & 0x80 else 10 ** options[4])
         options = options[4 + size + -size % 4 :]
     return 10**6
 
