@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,13 @@ from dc_gym.topologies.files.model import FileLink, FileTopology, TopologyReader
 HOST_KINDS = {"linux", "ext-container", "k8s-kind", "freebsd", "openbsd", "generic_vm", "border0"}
 HOST_KINDS |= {"keysight_ixia-c-one", "spirent_stc", "ostinato"}
 ROUTER_IMAGES = re.compile(r"\b(frr|frrouting|bird2?|gobgp|openbgpd|quagga|vyos|openvswitch)\b")
-BRIEF = "brief"
-OUTSIDE = ("host", "mgmt-net", "macvlan")
+BETWEEN_NODES = ("brief", "veth", "veth-stitch")
+NO_NODES = ("host", "mgmt-net", "macvlan")
 """What a brief link may have in place of a node."""
-NETEM = ("rate", "delay", "loss", "jitter", "corruption")
+END, SWITCH, OUTSIDE = "end system", "switch", "outside"
+NETEM, NOT_HERE = ("rate", "delay", "loss", "jitter", "corruption"), ("jitter", "corruption")
 NULL, MERGE = "tag:yaml.org,2002:null", "tag:yaml.org,2002:merge"
-MOST_VALUES, DEEPEST, MOST_TOLD = 1_000_000, 100, 4
+MOST_VALUES, DEEPEST = 1_000_000, 100
 
 
 class Table(dict[str, Any]):
@@ -83,18 +84,17 @@ def recognizes(beginning: str) -> bool:
 def read(path: Path, text: str) -> FileTopology:
     """Returns the network in a file."""
     topology = _table(path, _document(path, text), "topology")
-    nodes = _nodes(path, topology)
-    links, notes = _links(path, topology, nodes)
+    roles, told = _roles(path, topology), Counter[str]()
+    links = tuple(_links(path, topology, roles, told))
     if not links:
         raise fault(path, topology.line, "topology.links joins 0 pairs of nodes; give links between nodes")
-    hosts = _hosts(nodes, links)
-    switches = [name for name in nodes if name not in hosts]
+    hosts, not_used = tuple(_hosts(roles, links)), tuple(f"{count} {what}" for what, count in told.items())
+    switches = tuple(name for name in roles if name not in hosts)
     if hosts:
-        return FileTopology(tuple(hosts), tuple(switches), tuple(links), tuple(notes))
+        return FileTopology(hosts, switches, links, not_used)
     linked = {name for link in links for name in (link.a, link.b)}
     made, more = host_each(name for name in switches if name in linked)
-    why = "no node is of kind linux, so each has a host of its own"
-    return FileTopology(made, tuple(switches), (*links, *more), tuple(notes), (why,))
+    return FileTopology(made, switches, links + more, not_used, ("no node is of kind linux, so each has a host of its own",))
 
 
 def _document(path: Path, text: str) -> Table:
@@ -122,70 +122,54 @@ def _table(path: Path, outer: Table, name: str) -> Table:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    kind: str
-    image: str
-
-    @property
-    def may_be_host(self) -> bool:
-        return self.kind in HOST_KINDS and not ROUTER_IMAGES.search(self.image)
-
-
-def _nodes(path: Path, topology: Table) -> dict[str, _Node]:
-    """Returns the nodes. A node inherits from its group, its kind and the defaults."""
-    tables, defaults = _table(path, topology, "nodes"), _table(path, topology, "defaults")
-    kinds, groups = _table(path, topology, "kinds"), _table(path, topology, "groups")
-    nodes = {}
+def _roles(path: Path, topology: Table) -> dict[str, str]:
+    """Returns what each node is. It inherits kind and image from its group, its kind and the defaults."""
+    tables, groups, kinds, defaults = (_table(path, topology, name) for name in ("nodes", "groups", "kinds", "defaults"))
+    roles = {}
     for name in tables:
         node = _table(path, tables, name)
         group = _table(path, groups, str(node.get("group", "")))
         kind = str(node.get("kind") or group.get("kind") or defaults.get("kind", ""))
         if not kind:
             raise fault(path, node.line or tables.line, f"node {name!r} has no kind; give it one, such as kind: linux")
-        places = (node, group, _table(path, kinds, kind), defaults)
-        nodes[name] = _Node(kind, next((str(place["image"]) for place in places if place.get("image")), ""))
-    if not nodes:
-        raise fault(path, topology.line, "topology.nodes has 0 nodes; give it some, and topology.links")
-    return nodes
+        image = next(
+            (str(place["image"]) for place in (node, group, _table(path, kinds, kind), defaults) if place.get("image")), ""
+        )
+        end = kind in HOST_KINDS and not ROUTER_IMAGES.search(image)
+        roles[name] = OUTSIDE if kind == "host" else END if end else SWITCH
+    return roles
 
 
-def _hosts(nodes: Mapping[str, _Node], links: Iterable[FileLink]) -> list[str]:
-    """Returns the hosts: nodes of a host's kind, but for those that forward between another such node and a further one."""
+def _hosts(roles: Mapping[str, str], links: Iterable[FileLink]) -> list[str]:
+    """Returns the hosts: end systems, but for those that forward between another one and a further node."""
     neighbours: dict[str, list[str]] = {}
     for link in links:
         neighbours.setdefault(link.a, []).append(link.b)
         neighbours.setdefault(link.b, []).append(link.a)
-    ends = {name for name in neighbours if nodes[name].may_be_host}
-    return [name for name in nodes if name in ends and (len(neighbours[name]) == 1 or not ends & {*neighbours[name]})]
+    ends = {name for name in neighbours if roles[name] == END}
+    return [name for name in roles if name in ends and (len(neighbours[name]) == 1 or not ends & {*neighbours[name]})]
 
 
-def _links(path: Path, topology: Table, nodes: Mapping[str, _Node]) -> tuple[list[FileLink], list[str]]:
-    """Returns the links between nodes, and a line for each kind of link that leads elsewhere."""
-    tables = topology.get("links") or []
-    if not isinstance(tables, list):
-        raise fault(path, topology.line, "topology.links is no list; write - endpoints: ['a:eth1', 'b:eth1'] for each link")
-    links, elsewhere, taken = list[FileLink](), Counter[str](), dict[tuple[str, str], int | None]()
-    unused = Counter[str]()
-    for table in tables:
+def _links(path: Path, topology: Table, roles: Mapping[str, str], told: Counter[str]) -> Iterator[FileLink]:
+    """Yields the links between nodes, and counts what is not used."""
+    tables, taken = topology.get("links") or [], dict[tuple[str, str], int | None]()
+    for table in tables if isinstance(tables, list) else [tables]:
         if not isinstance(table, Table):
-            raise fault(path, topology.line, f"link {table!r} is no table; write - endpoints: ['a:eth1', 'b:eth1']")
-        kind = str(table.get("type") or BRIEF)
-        ends = _ends(path, table) if kind in (BRIEF, "veth", "veth-stitch") else []
-        outside = [name for name, _ in ends if name in OUTSIDE or (name in nodes and nodes[name].kind == "host")]
+            raise fault(path, topology.line, "topology.links has one that is no table; write - endpoints: ['a:eth1', 'b:eth1']")
+        kind = str(table.get("type") or "brief")
+        ends = _ends(path, table) if kind in BETWEEN_NODES else []
+        outside = [name for name, _ in ends if roles.get(name, OUTSIDE if name in NO_NODES else END) == OUTSIDE]
         if not ends or outside:
-            elsewhere[(outside or [kind])[0]] += 1
+            told[f"links to the outside: {(outside or [kind])[0]}"] += 1
             continue
         for name, interface in ends:
-            if name not in nodes:
-                raise fault(path, table.line, f"endpoint '{name}:{interface}' is of no node; nodes are {_some([*nodes])}")
+            if name not in roles:
+                raise fault(path, table.line, f"endpoint '{name}:{interface}' is of none of the {len(roles)} nodes; add the node")
             if (before := taken.setdefault((name, interface), table.line)) != table.line:
                 raise fault(path, table.line, f"interface '{name}:{interface}' has a link in line {before} already; name another")
         netem = _netem(path, table)
-        unused.update(netem.keys() - {"rate", "delay", "loss"})
-        links.append(_link(path, table.line, ends, netem))
-    notes = [f"{count} links to the outside: {kind}" for kind, count in elsewhere.items()]
-    return links, notes + [f"{name} of {count} links" for name, count in sorted(unused.items())]
+        told.update(f"links with {name}" for name in netem if name in NOT_HERE)
+        yield _link(path, table.line, ends, netem)
 
 
 def _ends(path: Path, table: Table) -> list[tuple[str, str]]:
@@ -194,7 +178,7 @@ def _ends(path: Path, table: Table) -> list[tuple[str, str]]:
     texts = endpoints if isinstance(endpoints, list) else []
     parts = [(end.get("node"), end.get("interface")) if isinstance(end, Table) else str(end).partition(":")[::2] for end in texts]
     if len(parts) != 2 or not all(name and interface for name, interface in parts):
-        raise fault(path, table.line, f"endpoints {endpoints!r} are not two; write them like ['a:eth1', 'b:eth1']")
+        raise fault(path, table.line, f"it has not two endpoints but {len(parts)}, or not each as 'node:interface'; write both")
     return [(str(name), str(interface)) for name, interface in parts]
 
 
@@ -207,20 +191,12 @@ def _netem(path: Path, link: Table) -> dict[str, str]:
 def _link(path: Path, line: int | None, ends: list[tuple[str, str]], netem: Mapping[str, str]) -> FileLink:
     rate, delay, loss = (netem.get(name) for name in ("rate", "delay", "loss"))
     try:
-        return FileLink(
-            ends[0][0],
-            ends[1][0],
-            None if rate is None else parse_rate_bps(f"{rate}kbit/s" if rate.isdecimal() else rate),
-            None if delay is None else parse_time_ns(delay, "delay"),
-            0 if loss is None else parse_share(f"{loss.removesuffix('%')}%", PPB, "loss"),
-            line,
-        )
+        rate_bps = None if rate is None else parse_rate_bps(f"{rate}kbit/s" if rate.isdecimal() else rate)
+        delay_ns = None if delay is None else parse_time_ns(delay, "delay")
+        loss_ppb = 0 if loss is None else parse_share(f"{loss.removesuffix('%')}%", PPB, "loss")
     except SpecError as error:
         raise fault(path, line, str(error)) from None
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:MOST_TOLD]) + (", ..." if len(names) > MOST_TOLD else "")
+    return FileLink(ends[0][0], ends[1][0], rate_bps, delay_ns, loss_ppb, line)
 
 
 READER = TopologyReader("containerlab", "containerlab (YAML)", recognizes, read)
