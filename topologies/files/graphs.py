@@ -32,12 +32,12 @@ DELAYS = ("delay", "latency", "propagation_delay")
 LOSSES = ("packet_loss", "loss")
 LABELS = ("linklabel", "label")
 """Texts that are rates in some files."""
-RATE_UNITS = {
+RATE_UNITS = dict.fromkeys(("bit/s", "bps", "b/s", "bits/s"), 1) | {
     letter + word: factor
     for letters, factor in (("kK", 10**3), ("mM", 10**6), ("gG", 10**9), ("tT", 10**12))
     for letter in letters
     for word in ("", "b", "bps", "b/s", "bit", "bit/s", "bits", "bits/s")
-} | dict.fromkeys(("bps", "b/s", "bit/s", "bits/s"), 1)
+}
 DELAY_UNITS = {**TIME_UNITS, "sec": 10**9, "msec": 10**6, "usec": 10**3, "\u00b5s": 10**3}
 RATE_KEYS = {"linkspeedraw": "bps"} | {f"{name}_{unit}": unit for name in RATES for unit in ("bps", "kbps", "mbps", "gbps")}
 DELAY_KEYS = {f"{name}_{unit}": unit for name in DELAYS for unit in TIME_UNITS}
@@ -130,9 +130,8 @@ def _link(path: Path, ends: tuple[str, str], data: Mapping[str, Any], graph: Map
     given = {str(name).lower(): value for name, value in data.items()}
     units = {str(name).lower(): str(unit) for name, unit in graph.items()}
     try:
-        rate_bps = _measured(given, units, RATE_KEYS, RATE_UNITS, unread)
-        if rate_bps is None:
-            rate_bps = _labelled(given, unread)
+        measured_bps = _measured(given, units, RATE_KEYS, RATE_UNITS, unread)
+        rate_bps = _labelled(given) if measured_bps is None else measured_bps
         delay_ns = _measured(given, units, DELAY_KEYS, DELAY_UNITS, unread)
         losses = [_loss_ppb(given[name]) for name in LOSSES if name in given]
     except (SpecError, ValueError) as error:
@@ -161,14 +160,12 @@ def _quantity(name: str, value: object, unit: str, units: Mapping[str, int]) -> 
     return round(Fraction(match[1]) * units[word]) if word else None
 
 
-def _labelled(given: Mapping[str, Any], unread: Counter[str]) -> int | None:
+def _labelled(given: Mapping[str, Any]) -> int | None:
     """Returns the rate in an edge's label, such as 10 Gbps."""
     for name in LABELS:
-        try:
-            if (value := _quantity(name, given.get(name, ""), "", RATE_UNITS)) is not None:
-                return value
-        except ValueError:
-            unread.update([f"{name}, which is no rate,"] if given.get(name) else [])
+        match = QUANTITY.fullmatch(str(given.get(name, "")))
+        if match is not None and match[2] in RATE_UNITS:
+            return _quantity(name, match[0], "", RATE_UNITS)
     return None
 
 

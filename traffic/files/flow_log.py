@@ -28,8 +28,17 @@ TIMES = ("start", "start_time", "time", "timestamp", "ts", "arrival", "arrival_t
 STARTS = {f"{name}_{unit}": ns for name in TIMES for unit, ns in TIME_UNITS.items()} | dict.fromkeys(TIMES, NS_PER_S)
 SOURCES = ("source", "src", "source_ip", "src_ip", "src_host", "src_addr", "srcaddr", "sa", "sip", "sender", "from")
 DESTINATIONS = (
-    *("destination", "dest", "dst", "destination_ip", "dest_ip", "dst_ip", "dst_host", "dst_addr", "dstaddr", "da", "dip"),
-    *("receiver", "to"),
+    "destination",
+    "dst",
+    "destination_ip",
+    "dst_ip",
+    "dst_host",
+    "dst_addr",
+    "dstaddr",
+    "da",
+    "dip",
+    "receiver",
+    "to",
 )
 AMOUNTS = ("size", "flow_size", "bytes", "num_bytes", "total_bytes", "in_bytes", "ibyt", "orig_bytes", "payload", "octets")
 SIZES = {f"{name}_{unit}": size for name in AMOUNTS for unit, size in SIZE_UNITS.items()} | dict.fromkeys(AMOUNTS, 1)
@@ -114,11 +123,11 @@ def _csv(path: Path) -> tuple[_Header, Rows]:
     first, names = next((number, line) for number, line in enumerate(lines, 1) if _is_row(line))
     header, width = _header(_cells(names)), len(_cells(names))
     assert header is not None, "recognized"
-    return header, _csv_rows(path, ["" if line.startswith("#") else line for line in lines], first, width, header.places)
+    text = ("" if line.startswith("#") else line for line in lines)
+    return header, _csv_rows(path, csv.reader(text, delimiter=_delimiter(names), strict=True), first, width, header.places)
 
 
-def _csv_rows(path: Path, lines: list[str], first: int, width: int, places: Sequence[int]) -> Rows:
-    reader = csv.reader(lines, delimiter=_delimiter(lines[first - 1]), strict=True)
+def _csv_rows(path: Path, reader: Any, first: int, width: int, places: Sequence[int]) -> Rows:
     try:
         for row in reader:
             if not row or reader.line_num <= first:
@@ -143,33 +152,30 @@ def _parquet(path: Path) -> tuple[_Header, Rows]:
         raise fault(path, None, f"its columns are {', '.join(schema.names)}; have start_ns, source, destination and bytes")
     start = schema.types[header.places[0]]
     timed = pa.types.is_timestamp(start) or pa.types.is_duration(start)
-    kind = pa.timestamp("ns", getattr(start, "tz", None)) if pa.types.is_timestamp(start) else pa.duration("ns")
+    names = [schema.names[place] for place in header.places]
 
     def rows() -> Rows:
-        for batch in file.iter_batches(columns=[schema.names[place] for place in header.places]):
-            columns = [batch.column(schema.names[place]) for place in header.places]
-            if timed:
-                columns[0] = columns[0].cast(kind).cast(pa.int64())
-            yield from ((None, cells) for cells in zip(*(column.to_pylist() for column in columns), strict=True))
+        for batch in file.iter_batches(columns=names):
+            first, *others = (batch.column(name) for name in names)
+            first = first.cast(pa.int64()) if timed else first
+            yield from ((None, cells) for cells in zip(*(column.to_pylist() for column in (first, *others)), strict=True))
 
-    return replace(header, start_ns=1, bare=False) if timed else header, rows()
+    return replace(header, start_ns=TIME_UNITS[start.unit], bare=False) if timed else header, rows()
 
 
 def _flow(path: Path, line: int | None, cells: Sequence[Any], header: _Header) -> FileFlow:
-    start_ns, size_bytes = _whole(cells[0], header.start_ns), _whole(cells[3], header.size_bytes)
-    start_ns = _date_ns(str(cells[0])) if start_ns is None else start_ns
+    start, source, destination, size = (str(cell).strip() for cell in cells)
+    start_ns, size_bytes = _whole(start, header.start_ns), _whole(size, header.size_bytes)
+    start_ns = _date_ns(start) if start_ns is None else start_ns
     if start_ns is None:
-        raise fault(
-            path, line, f"start {cells[0]!r} is not a time of 0 or more; give a number or a date such as 2026-01-31 12:00:00"
-        )
+        raise fault(path, line, f"start {start!r} is not a time of 0 or more; give a number, or a date like 2026-01-31 12:00:00")
     if size_bytes is None:
-        raise fault(path, line, f"size {cells[3]!r} is not a number of 0 or more; give bytes")
-    return FileFlow(str(cells[1]).strip(), str(cells[2]).strip(), start_ns, size_bytes, line)
+        raise fault(path, line, f"size {size!r} is not a number of 0 or more; give bytes")
+    return FileFlow(source, destination, start_ns, size_bytes, line)
 
 
-def _whole(value: object, unit: int) -> int | None:
+def _whole(text: str, unit: int) -> int | None:
     """Returns a number of these units in base units; None if it is none."""
-    text = str(value).strip()
     if text.isdecimal() and len(text) <= MOST_DIGITS:
         return int(text) * unit
     return round(Decimal(text) * unit) if NUMBER.fullmatch(text) else None
@@ -178,7 +184,7 @@ def _whole(value: object, unit: int) -> int | None:
 def _date_ns(text: str) -> int | None:
     """Returns the time of a date since 1970, UTC unless it says otherwise; None if it is none."""
     try:
-        date = datetime.fromisoformat(text.strip())
+        date = datetime.fromisoformat(text)
     except ValueError:
         return None
     return ((date if date.tzinfo else date.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1) * 1000
