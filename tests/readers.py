@@ -315,20 +315,44 @@ def _use_policy(cls: type[PolicyFile]) -> Callable[[bytes, Path], None]:
     return use
 
 
-CLAB = b"""topology:
+CLAB = """name: two  # a comment
+topology:
+  defaults: {kind: linux, image: "alpine:3"}
+  groups: {spines: {kind: nokia_srlinux}}
   nodes:
-    a: &host {kind: linux, image: x}
-    b: *host
-    s: {<<: *host, kind: bridge}
+    leaf-1: &leaf {kind: arista_ceos, image: "ceos:4"}
+    leaf-2: *leaf
+    spine: {group: spines}
+    br: {<<: *leaf, kind: bridge}
+    edge: {image: quay.io/frrouting/frr:9}
+    c1:
+    c2:
+    two:
+    gnmic:
   links:
-    - endpoints: ["a:eth1", "s:eth1"]
-    - {type: veth, endpoints: [{node: b, interface: eth1}, {node: s, interface: eth2}], vars: {delay: 5ms, loss: 1, rate: 100}}
+    - endpoints: ["leaf-1:e1-1", "spine:e1-1"]
+    - endpoints: ["leaf-2:e1-1", "spine:e1-2"]
+      vars: {delay: 5ms, loss: 1, rate: 100, jitter: 1ms}
+    - {type: veth, endpoints: [{node: c1, interface: eth1}, {node: leaf-1, interface: e1-2}], labels: {rate: 1Gbit/s}}
+    - endpoints: ["c2:eth1", "br:eth1"]
+    - endpoints: ["leaf-2:e1-9", "br:eth2"]
+    - endpoints: ["two:eth1", "leaf-1:e1-3"]
+    - endpoints: ["two:eth2", "leaf-2:e1-3"]
+    - endpoints: ["edge:eth1", "spine:e1-3"]
+    - endpoints: ["spine:mgmt0", "mgmt-net:spine"]
+    - {type: host, endpoint: {node: br, interface: eth9}, host-interface: up}
 """
-GML = b"""graph [
+ZOO = """graph [
   directed 1
-  node [ id 0 label "x y" type "host" ]
-  node [ id 1 label "s" ]
-  edge [ source 0 target 1 LinkSpeedRaw 1000000.0 delay_ms 2 loss "1%" ]
+  Creator "Topology Zoo Toolset"
+  node [ id 0 label "New York" Internal 1 ]
+  node [ id 1 label "?" ]
+  node [ id 2 label "?" ]
+  edge [ source 0 target 1 LinkSpeedRaw 2500000000.0 delay 3 ]
+  edge [ source 1 target 0 ]
+  edge [ source 0 target 1 LinkLabel "< 10 Gbps" latency "2 ms" ]
+  edge [ source 1 target 2 LinkLabel "OC-3" capacity_mbps 155 loss 0.25 ]
+  edge [ source 2 target 2 ]
 ]
 """
 GRAPHML = b"""<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
@@ -344,22 +368,46 @@ PCAP = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + struct.pack("
 PCAPNG = struct.pack(">IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28)
 PCAPNG += struct.pack(">IIHHIHHBxxxII", 1, 32, 1, 0, 0, 9, 1, 9, 0, 32)
 PCAPNG += struct.pack(">7I", 6, 92, 0, 0, 5, 59, 59) + ETHERNET_FRAME + b"\0" + struct.pack(">I", 92)
-QOS = json.dumps(
-    {
-        "DSCP_TO_TC_MAP": {"A": {"3": "3", "8": "1"}},
-        "PORT_QOS_MAP": {"Ethernet0,Ethernet4": {"dscp_to_tc_map": "A", "pfc_enable": "3"}},
-        "QUEUE": {"Ethernet0|3-4": {"wred_profile": "[WRED_PROFILE|W]", "scheduler": "S"}},
-        "SCHEDULER": {"S": {"type": "DWRR", "weight": "14"}},
-        "WRED_PROFILE": {"W": {"ecn": "ecn_all", "green_min_threshold": "1000", "green_max_threshold": "2000"}},
-        "BUFFER_POOL": {"in": {"type": "ingress", "size": "100000", "xoff": "5000"}},
-        "BUFFER_PROFILE": {
-            "lossless": {"dynamic_th": "-3", "xoff": "3000", "xon_offset": "10"},
-            "lossy": {"size": "1", "dynamic_th": "1"},
+ALL = "Ethernet0,Ethernet4,Ethernet8"
+SONIC = {
+    "DSCP_TO_TC_MAP": {"AZURE": {str(dscp): {3: "3", 48: "6"}.get(dscp, "1") for dscp in range(64)}, "OTHER": {"3": "1"}},
+    "TC_TO_QUEUE_MAP": {"AZURE": {"1": "0", "3": "3", "6": "6"}},
+    "MAP_PFC_PRIORITY_TO_QUEUE": {"AZURE": {"4": "3"}},
+    "PORT_QOS_MAP": {
+        "global": {"dscp_to_tc_map": "OTHER"},
+        "Ethernet0,Ethernet4": {
+            **{"dscp_to_tc_map": "[DSCP_TO_TC_MAP|AZURE]", "tc_to_queue_map": "AZURE", "pfc_to_queue_map": "AZURE"},
+            **{"pfc_enable": "4,5", "pfcwd_sw_enable": "4"},
         },
-        "BUFFER_PG": {"Ethernet0|3": {"profile": "lossless"}},
-        "BUFFER_QUEUE": {"Ethernet0|1": {"profile": "lossy"}},
-    }
-).encode()
+        "Ethernet8": {"dscp_to_tc_map": "OTHER", "pfc_enable": "4,5"},
+    },
+    "SCHEDULER": {"low": {"type": "DWRR", "weight": "14"}, "high": {"type": "DWRR", "weight": "15"}, "top": {"type": "STRICT"}},
+    "WRED_PROFILE": {
+        "W": {"ecn": "ecn_all", "green_min_threshold": "1000", "green_max_threshold": "2000", "green_drop_probability": "5"}
+        | {"red_min_threshold": "7"},
+        "OFF": {"ecn": "ecn_none"},
+    },
+    "QUEUE": {
+        f"{ALL}|0": {"scheduler": "low", "wred_profile": "OFF"},
+        f"{ALL}|3-4": {"scheduler": "high", "wred_profile": "W"},
+        f"{ALL}|6": {"scheduler": "top"},
+    },
+    "BUFFER_POOL": {
+        **{"in": {"type": "ingress", "size": "9000000", "xoff": "1000000"}, "out": {"type": "egress", "size": "7"}},
+    },
+    "BUFFER_PROFILE": {
+        "pg": {"dynamic_th": "-3", "xoff": "40000", "xon_offset": "2288", "xon": "18432", "size": "0"},
+        "q": {"dynamic_th": "1", "size": "1664"},
+        "fixed": {"static_th": "12345"},
+    },
+    "BUFFER_PG": {f"{ALL}|4": {"profile": "pg"}},
+    "BUFFER_QUEUE": {
+        f"{ALL}|0": {"profile": "q"},
+        "Ethernet0|6": {"profile": "fixed"},
+        "Ethernet4,Ethernet8|6": {"profile": "q"},
+    },
+    "VLAN": {"Vlan1": {}},
+}
 
 
 def _of_file(read: Callable[[Path], object], spoil: Any, inputs: int, *seeds: bytes) -> Reader:
@@ -371,11 +419,11 @@ def _of_file(read: Callable[[Path], object], spoil: Any, inputs: int, *seeds: by
 
 
 READERS = {
-    "containerlab": _of_file(networks.read, spoilt_text, 300, CLAB),
-    "graphs": _of_file(networks.read, spoilt_text, 300, GML, GRAPHML),
+    "containerlab": _of_file(networks.read, spoilt_text, 300, CLAB.encode()),
+    "graphs": _of_file(networks.read, spoilt_text, 300, ZOO.encode(), GRAPHML),
     "flow_log": _of_file(flow_files.read, spoilt_text, 300, LOG),
     "captures": _of_file(flow_files.read, spoilt_bytes, 1000, PCAP, PCAPNG),
-    "sonic_qos": _of_file(sonic_qos.read, _spoilt_json, 300, QOS),
+    "sonic_qos": _of_file(sonic_qos.read, _spoilt_json, 300, json.dumps(SONIC).encode()),
     "state_matrix": Reader(_matrices, _use_matrix, spoilt_bytes, 2000),
     "stepped_lab": Reader(_stepped_memories, _use_stepped_memory, spoilt_bytes, 1000),
     "spec": Reader(_specs, _use_spec, spoilt_text, 150),

@@ -75,8 +75,6 @@ def _shared_buffer(config: _Config) -> str | None:
 def _tables(path: Path) -> dict[str, dict[str, Any]]:
     try:
         tables = json.loads(bounded.read_text(path))
-    except OSError as error:
-        raise fault(path, None, f"cannot read it: {error.strerror}; {SOURCE}") from None
     except (ValueError, RecursionError) as error:
         raise fault(path, getattr(error, "lineno", None), f"it is not JSON: {error}; {SOURCE}") from None
     if not isinstance(tables, dict) or not any(name in tables for name in NEEDED):

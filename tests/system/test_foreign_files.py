@@ -10,7 +10,7 @@ import sys
 import networkx as nx
 import pyarrow.parquet as pq
 import pytest
-from readers import CLAB, QOS
+from readers import CLAB, SONIC
 
 from dc_gym.results.results import load_result
 
@@ -75,15 +75,11 @@ def test_htsim(tmp_path, lab_kernel):
 
 
 def test_containerlab_and_a_log(tmp_path, lab_kernel):
-    told, rows = run(
-        tmp_path,
-        CLAB.decode().replace("loss: 1, rate: 100", "rate: 100000"),
-        "start_ms,src,dst,size_kb,tag\n20,b,a,50,x\n10,a,b,3,y\n",
-    )
+    log = "start_ms,src,dst,size_kb,tag\n20,c2,c1,50,x\n10,c1,c2,3,y\n"
+    told, rows = run(tmp_path, CLAB.replace("loss: 1, rate: 100", "rate: 100000"), log)
     assert "flows: not used: columns tag\n" in told
-    assert [(row["src"], row["dst"], row["due_ns"], row["size_bytes"]) for row in rows] == [
-        *(("b", "a", 20_000_000, 50_000), ("a", "b", 10_000_000, 3_000))
-    ]
+    expected = [("c2", "c1", 20_000_000, 50_000), ("c1", "c2", 10_000_000, 3_000)]
+    assert [(row["src"], row["dst"], row["due_ns"], row["size_bytes"]) for row in rows] == expected
     assert all(row["end_ns"] - row["start_ns"] > 3 * 5_000_000 for row in rows), "three times the link's delay of 5 ms"
 
 
@@ -110,13 +106,13 @@ def test_queues_of_sonic(tmp_path, lab_kernel):
     spec = 'topology = {kind = "single", hosts = 5, rate = "1Gbit/s", delay = "1us"}\ncontroller.name = "dctcp"\n'
     spec += 'workload = {kind = "many_to_one", size = "100kB", dscp = 3}\ntime.duration = "20ms"\nspec_version = 1\n'
     (tmp_path / "spec.toml").write_text(spec)
-    (tmp_path / "config_db.json").write_bytes(QOS.replace(b'"3000"', b'"20000"'))
+    (tmp_path / "config_db.json").write_text(json.dumps(SONIC))
     words = ("--qos", tmp_path / "config_db.json", "--set", "topology.alpha=4", "--out", tmp_path / "out", "--quiet", "--no-plot")
     child = dcgym("run", tmp_path / "spec.toml", *words)
     assert child.returncode == 0, child.stderr
     topology = json.loads((tmp_path / "out" / "manifest.json").read_text())["spec"]["topology"]
     lossless = next(entry for entry in topology["classes"] if entry["name"] == "q3")
     assert lossless | {"marking": "red-instant", "kmin": 1000, "kmax": 2000, "lossless": True} == lossless
-    assert topology["alpha"] == 4 and (topology["shared_buffer"], topology["xoff"]) == ("105kB", "1/8")
+    assert topology["alpha"] == 4 and (topology["shared_buffer"], topology["xoff"]) == ("10MB", "1/8")
     summary = load_result(tmp_path / "out").summary
     assert summary["drops"] == 0 and summary["marks"] > 0 and summary["flows_done"] == 4

@@ -6,55 +6,16 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 import yaml
+from readers import CLAB, ZOO
 
 from dc_gym.base.errors import TopologyError
 from dc_gym.topologies import files
 from dc_gym.topologies.presets import TopologySpec, build
 
-CLAB = """name: two  # a comment
-topology:
-  defaults: {kind: linux, image: "alpine:3"}
-  groups: {spines: {kind: nokia_srlinux}}
-  nodes:
-    leaf-1: &leaf {kind: arista_ceos, image: "ceos:4"}
-    leaf-2: *leaf
-    spine: {group: spines}
-    br: {<<: *leaf, kind: bridge}
-    edge: {image: quay.io/frrouting/frr:9}
-    c1:
-    c2:
-    two:
-    gnmic:
-  links:
-    - endpoints: ["leaf-1:e1-1", "spine:e1-1"]
-    - endpoints: ["leaf-2:e1-1", "spine:e1-2"]
-      vars: {delay: 5ms, loss: 1, rate: 100, jitter: 1ms}
-    - {type: veth, endpoints: [{node: c1, interface: eth1}, {node: leaf-1, interface: e1-2}], labels: {rate: 1Gbit/s}}
-    - endpoints: ["c2:eth1", "br:eth1"]
-    - endpoints: ["leaf-2:e1-9", "br:eth2"]
-    - endpoints: ["two:eth1", "leaf-1:e1-3"]
-    - endpoints: ["two:eth2", "leaf-2:e1-3"]
-    - endpoints: ["edge:eth1", "spine:e1-3"]
-    - endpoints: ["spine:mgmt0", "mgmt-net:spine"]
-    - {type: host, endpoint: {node: br, interface: eth9}, host-interface: up}
-"""
 NODES = "topology:\n  nodes: {a: {kind: linux}, s: {kind: bridge}}\n  links:\n"
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n" for old, new in zip("abcdefg", "bcdefgh", strict=True)
 )
-ZOO = """graph [
-  directed 1
-  Creator "Topology Zoo Toolset"
-  node [ id 0 label "New York" Internal 1 ]
-  node [ id 1 label "?" ]
-  node [ id 2 label "?" ]
-  edge [ source 0 target 1 LinkSpeedRaw 2500000000.0 delay 3 ]
-  edge [ source 1 target 0 ]
-  edge [ source 0 target 1 LinkLabel "< 10 Gbps" latency "2 ms" ]
-  edge [ source 1 target 2 LinkLabel "OC-3" capacity_mbps 155 loss 0.25 ]
-  edge [ source 2 target 2 ]
-]
-"""
 
 
 def read(folder, text):
