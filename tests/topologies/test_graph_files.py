@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import networkx as nx
 import pytest
 import yaml
@@ -114,3 +116,9 @@ def test_a_map_has_a_host_at_each_place(tmp_path):
 )
 def test_a_graph_is_refused(text, said, tmp_path):
     assert said in refused(tmp_path, text)
+
+
+@pytest.mark.parametrize(("library", "text"), [("yaml", CLAB), ("networkx", ZOO)])
+def test_without_its_library_a_file_is_refused_with_the_extra(library, text, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, None)
+    assert "pip install 'dc-gym[files]'" in refused(tmp_path, text)

@@ -130,4 +130,4 @@ def test_a_capture_counts_each_byte_once(tmp_path):
         *(("1.1.1.1", "2.2.2.2", 0, 1300), ("2.2.2.2", "1.1.1.1", 6 * 10**9, 7)),
         *(("1.1.1.1", "2.2.2.2", 7 * 10**9, 5), ("3.3.3.3", "1.1.1.1", 9 * 10**9, 40)),
     ]
-    assert content.not_used == ("2 of 12 packets, which are not of TCP or UDP",)
+    assert content.not_used == ("2 of 12 packets, which are not of TCP or UDP", "the transport of 1 flows over UDP")

@@ -71,7 +71,9 @@ def read(path: Path) -> FileFlows:
     first_ns = done[0].start_ns
     for flow in done:
         flow.start_ns -= first_ns
-    return FileFlows(done, (f"{unread} of {packets} packets, which are not of TCP or UDP",) if unread else ())
+    not_used = [f"{unread} of {packets} packets, which are not of TCP or UDP"] if unread else []
+    not_used += [f"the transport of {flows.udp} flows over UDP"] if flows.udp else []
+    return FileFlows(done, tuple(not_used))
 
 
 def _take(file: BufferedReader, size: int) -> bytes:
@@ -142,6 +144,8 @@ class _Flows:
         self._path = path
         self._open: dict[Key, _Flow] = {}
         self._ended: list[tuple[Key, _Flow]] = []
+        self.udp = 0
+        """The number of flows over UDP that are done."""
 
     def add(self, t_ns: int, ip: bytes) -> bool:
         """Adds a packet. Returns False if it is not used."""
@@ -182,8 +186,9 @@ class _Flows:
 
     def done(self) -> Iterator[FileFlow]:
         """Yields the flows with payload."""
-        for (_, source, destination, *_), flow in (*self._ended, *self._open.items()):
+        for (protocol, source, destination, *_), flow in (*self._ended, *self._open.items()):
             if flow.start_ns is not None and flow.size_bytes:
+                self.udp += protocol == UDP
                 yield FileFlow(str(ip_address(source)), str(ip_address(destination)), flow.start_ns, flow.size_bytes)
 
 
