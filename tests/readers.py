@@ -29,12 +29,16 @@ from dc_gym.nets import nic_policy
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.policy_file import PolicyFile, digest
-from dc_gym.topologies import files as networks
+from dc_gym.topologies import files as network_files
 from dc_gym.topologies import sonic_qos
-from dc_gym.traffic import files as flow_files
+from dc_gym.topologies.presets import TopologySpec, build
+from dc_gym.traffic.workload_spec import TrafficSpec
+from dc_gym.traffic.workloads import generate_with_notes
 from tests.monitors.test_state_matrix import with_agent
 from tests.run.agent.made import experiment
 from tests.run.agent.test_policy_file import AGENT
+from tests.topologies import test_network_files
+from tests.traffic import test_flow_files
 
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = re.compile(rb"[A-Za-z_]\w*|[0-9.]+|\s+|.", re.DOTALL)
@@ -360,7 +364,7 @@ GRAPHML = b"""<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <node id="a"/><node id="b"/><node id="c"/><edge source="a" target="b"><data key="k">1 Gbps</data></edge>
 <edge source="b" target="c"/></graph></graphml>
 """
-LOG = b"start_us,src,dst,size_kb\n# one\n1.5,h1,h2,3\n2026-01-31 12:00:00,h2,h1,0.5\n"
+LOGS = [b"start_us,src,dst,size_kb\n# one\n1.5,h1,h2,3\n", b"ts\tsa\tda\tibyt\n2026-01-31 12:00:00\t1.1.1.1\t2.2.2.2\t5\n"]
 ETHERNET_FRAME = (
     bytes(12) + bytes.fromhex("0800 4500002d 00000000 40060000 01010101 02020202 00010002 00000003 00000000 5018") + bytes(11)
 )
@@ -410,25 +414,37 @@ SONIC = {
 }
 
 
-def _of_file(read: Callable[[Path], object], spoil: Any, inputs: int, *seeds: bytes) -> Reader:
-    def use(data: bytes, folder: Path) -> None:
-        (folder / "file").write_bytes(data)
-        read(folder / "file")
+def _use_sonic(data: bytes, folder: Path) -> None:
+    (folder / "config_db.json").write_bytes(data)
+    sonic_qos.read(folder / "config_db.json")
 
-    return Reader(lambda _: list(seeds), use, spoil, inputs)
+
+def _foreign_files(_: Path) -> list[bytes]:
+    return [text.encode() for module in (test_network_files, test_flow_files) for text in module.TEXTS]
+
+
+def _use_foreign_file(data: bytes, folder: Path) -> None:
+    path, links = folder / "foreign", {"rate_bps": 10**9, "delay_ns": 1000, "buffer_bytes": 10**6}
+    path.write_bytes(data)
+    if network_files.is_network(path):
+        build(TopologySpec.of(kind="file", file=path, **links))
+    else:
+        graph = build(TopologySpec.of(kind="single", hosts=9, **links))
+        generate_with_notes(graph, TrafficSpec.of("file", file=path), 10**10, 1)
 
 
 READERS = {
-    "containerlab": _of_file(networks.read, spoilt_text, 300, CLAB.encode()),
-    "graphs": _of_file(networks.read, spoilt_text, 300, ZOO.encode(), GRAPHML),
-    "flow_log": _of_file(flow_files.read, spoilt_text, 300, LOG),
-    "captures": _of_file(flow_files.read, spoilt_bytes, 1000, PCAP, PCAPNG),
-    "sonic_qos": _of_file(sonic_qos.read, _spoilt_json, 300, json.dumps(SONIC).encode()),
     "state_matrix": Reader(_matrices, _use_matrix, spoilt_bytes, 2000),
     "stepped_lab": Reader(_stepped_memories, _use_stepped_memory, spoilt_bytes, 1000),
     "spec": Reader(_specs, _use_spec, spoilt_text, 150),
     "plain_spec": Reader(_plain_specs, _use_plain_spec, _spoilt_json, 300),
     "packetdrill": Reader(_scripts, _use_script, spoilt_text, 150),
+    "foreign_file": Reader(_foreign_files, _use_foreign_file, spoilt_text, 400),
+    "containerlab": Reader(lambda _: [CLAB.encode()], _use_foreign_file, spoilt_text, 300),
+    "graph": Reader(lambda _: [ZOO.encode(), GRAPHML], _use_foreign_file, spoilt_text, 300),
+    "flow_log": Reader(lambda _: LOGS, _use_foreign_file, spoilt_text, 300),
+    "capture": Reader(lambda _: [PCAP, PCAPNG], _use_foreign_file, spoilt_bytes, 1000),
+    "sonic_qos": Reader(lambda _: [json.dumps(SONIC).encode()], _use_sonic, _spoilt_json, 300),
     "agent_policy": Reader(_agent_policies, _use_policy(AgentPolicy), spoilt_policy, 300),
     "nic_policy": Reader(_nic_policies, _use_policy(NicPolicy), spoilt_policy, 150),
 }

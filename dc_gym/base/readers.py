@@ -17,10 +17,12 @@ from typing import Any
 
 from dc_gym.base.errors import UsageError
 
-__all__ = ["HEAD_BYTES", "Formats", "head_of", "node_name"]
+__all__ = ["HEAD_BYTES", "PLACED", "Formats", "head_of", "node_name"]
 
 HEAD_BYTES = 1 << 16
 """The size of the beginning of a file by which its format is recognized."""
+PLACED = "placed"
+"""An attribute of errors whose texts begin with their place, so that nobody adds that of the spec."""
 MODEL = "model"
 """The module of such a folder that is no reader."""
 LONGEST_WORD = 80
@@ -42,10 +44,18 @@ class Formats:
         names = sorted(module.name for module in iter_modules(import_module(self._package).__path__) if module.name != MODEL)
         return tuple(import_module(f"{self._package}.{name}").READER for name in names)
 
+    @property
+    def titles(self) -> str:
+        """The tools whose files can be read."""
+        return "; ".join(reader.title for reader in self.readers)
+
     def fault(self, path: Path, line: int | None, why: str) -> UsageError:
         """Returns an error about a place in a file: what is wrong there, and the remedy. Long words are shortened."""
         why = re.sub(rf"(\S{{{LONGEST_WORD}}})\S+", r"\1...", why)
-        return self._error(f"{path}: {why}" if line is None else f"{path}: line {line}: {why}")
+        here = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        error = self._error(f"{here}: {why}" if line is None else f"{here}: line {line}: {why}")
+        setattr(error, PLACED, True)
+        return error
 
     def find(self, head: str | bytes) -> Any:
         """Returns the reader of the files that begin so, or None."""
@@ -54,8 +64,7 @@ class Formats:
     def require(self, path: Path, head: str | bytes) -> Any:
         """Returns the reader of a file that begins so. Raises an error if there is none."""
         if (reader := self.find(head)) is None:
-            known = "; ".join(reader.title for reader in self.readers)
-            raise self.fault(path, None, f"is in no known format; give a file of one of these: {known}")
+            raise self.fault(path, None, f"is in no known format; give a file of one of these: {self.titles}")
         return reader
 
     def read(self, path: Path) -> Any:

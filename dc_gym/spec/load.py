@@ -16,6 +16,7 @@ from typing import Any
 from dc_gym.base import bounded, plain_json, spelling, usercode
 from dc_gym.base.errors import MachineError, SpecError, TestbedError, with_remedy
 from dc_gym.base.key import ARGS, COUNT, PATHS, KeyFault, UnknownKey, fields_by_key, own_fields, parse, parse_value, type_name
+from dc_gym.base.readers import PLACED, head_of
 from dc_gym.base.units import format_rate
 from dc_gym.ctrl import controllers, tcp_sources
 from dc_gym.spec import result_code
@@ -266,8 +267,7 @@ def _told(data: Mapping[str, Any], source: str, origins: Mapping[str, str]) -> I
         written = _written(data, match[1], NOT_WRITTEN) if match else NOT_WRITTEN
         if match and written is not NOT_WRITTEN:
             raise SpecError(f"{origins.get(match[1], source)}: {KeyFault(match[1], written, match[3])}") from None
-        text = str(error)
-        raise SpecError(text if text.startswith(f"{source}: ") else f"{source}: {text}") from None
+        raise SpecError(str(error) if hasattr(error, PLACED) else f"{source}: {error}") from None
 
 
 def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> dict[str, Any]:
@@ -408,7 +408,7 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
     except RecursionError:
         raise SpecError(f"{path}: its lists or tables lie too deep in one another; give the path of a TOML file") from None
     except ValueError as error:  # JSONDecodeError and TOMLDecodeError
-        raise SpecError(f"{path}: not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}") from None
+        raise SpecError(f"{path}: not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {error}{_remedy_of(path)}") from None
     manifest = _manifest_of(path, data)
     for line in [] if manifest is None else result_code.require_safe(path, manifest, trust=trust):
         if say is not None:
@@ -418,6 +418,15 @@ def _read(path: Path, trust: bool, say: Say | None) -> dict[str, Any]:
     if not isinstance(spec, dict):
         raise SpecError(f"{path}: contains no spec; give a TOML file, or the folder of a result")
     return dict(_of_result(spec)) if is_result else spec
+
+
+def _remedy_of(path: Path) -> str:
+    """Returns what to do with a file that is no spec."""
+    if path.suffix in (".toml", ".json"):
+        return ""
+    if flow_files.FORMATS.find(head_of(path)) is not None:
+        return "; it holds flows: give it by --flows, and a network before it"
+    return f"; give a spec, or a network in one of these formats: {files.FORMATS.titles}"
 
 
 def _of_mininet(path: Path) -> dict[str, Any]:

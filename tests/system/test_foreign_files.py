@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import networkx as nx
 import pyarrow.parquet as pq
@@ -18,17 +19,7 @@ pytestmark = pytest.mark.lab
 
 HPCC = "6 2 5\n4 5\n0 4 10Gbps 1us 0\n1 4 10Gbps 1us 0\n2 5 10Gbps 1us 0\n3 5 10Gbps 1us 0\n4 5 40Gbps 2us 0\n"
 FLOWS = "3\n0 2 3 100 200001 0.001\n1 3 3 100 1 0.002\n2 1 3 100 65536 0\n"
-TIER = "Tier {} \nDownlink_speed_Gbps 10\nDownlink_Latency_ns 1000\nRadix_Down {}\n"
-TOPO = f"Nodes 8\nTiers 2\nPodsize 8\n{TIER.format(0, 4)}Radix_Up 2\nOversubscribed 2\n{TIER.format(1, 2)}"
-MATRIX = """Nodes 8
-Connections 4
-Triggers 1
-0->7 id 1 start 0 size 100000 send_done_trigger 1
-1->7 id 2 start 1000000 size 200000 recv_done_trigger 1
-7->4 id 3 trigger 1 size 3
-5->2 id 4 start 1000000000 size 70000
-trigger id 1 barrier count 2
-"""
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def dcgym(*words):
@@ -67,10 +58,11 @@ def test_hpcc(tmp_path, lab_kernel):
 
 def test_htsim(tmp_path, lab_kernel):
     """A flow with a trigger starts when both flows have ended that the barrier waits for."""
-    told, rows = run(tmp_path, TOPO, MATRIX)
-    assert "not used: the end of sending" in told
-    assert [row["received_bytes"] for row in rows] == [100_000, 200_000, 3, 70_000]
-    assert [row["dst"] for row in rows] == ["h7", "h7", "h4", "h2"] and rows[3]["due_ns"] == 1_000_000
+    told, rows = run(tmp_path, (EXAMPLES / "clos.topo").read_text(), (EXAMPLES / "clos.cm").read_text())
+    assert "not used" not in told
+    assert [(row["src"], row["dst"], row["received_bytes"]) for row in rows] == [
+        *(("h0", "h15", 2_000_000), ("h4", "h15", 2_000_000), ("h15", "h0", 1000))
+    ]
     assert 0 <= rows[2]["start_ns"] - max(row["end_ns"] for row in rows[:2]) < 1000
 
 

@@ -21,7 +21,7 @@ RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kKMG]i?)?(b|B)(?:ps|/s)")
 TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s)?")
 PREFIXES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "ki": 2**10, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "": 10**9}
-LONGEST_NUMBER = 9
+MOST_DIGITS = 6
 
 
 def recognizes(text: str) -> bool:
@@ -69,8 +69,8 @@ class _Words:
 
     def number(self, what: str) -> int:
         word = self.next(what)
-        if not word.isdecimal() or len(word) > LONGEST_NUMBER:
-            raise fault(self._path, self._line, f"{word!r} is not {what}; write a whole number")
+        if not word.isdecimal() or len(word) > MOST_DIGITS:
+            raise fault(self._path, self._line, f"{word!r} is not {what}; write a whole number of at most {MOST_DIGITS} digits")
         return int(word)
 
     def node(self, nodes: int, what: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from dc_gym.topologies.files import fault
@@ -18,9 +17,9 @@ from dc_gym.topologies.files.model import FileLink, FileTopology, TopologyReader
 HEADER = ("nodes", "tiers", "podsize")
 NEEDED = ("downlink_speed_gbps", "downlink_latency_ns", "radix_down")
 DEFAULTS = {"bundle": 1, "oversubscribed": 1, "switch_latency_ns": 0}
-QUEUES = ("queue_up", "queue_down")
+USED = {*HEADER, *NEEDED, *DEFAULTS, "radix_up"}
 GBIT = 10**9
-MOST_DIGITS = 6
+MOST_DIGITS, MOST_LINKS = 6, 250_000
 
 
 def recognizes(text: str) -> bool:
@@ -38,9 +37,8 @@ def read(path: Path, text: str) -> FileTopology:
     for number, tier in enumerate(tiers):
         tier.require(NEEDED if tier is tiers[-1] else (*NEEDED, "radix_up"), f" of tier {number}")
     clos = _clos(header, tiers)
-    has_queues = any(name in tier for tier in tiers for name in QUEUES)
-    not_used = ("Queue_Up and Queue_Down: topology.buffer is that of all switch ports",) if has_queues else ()
-    return FileTopology(tuple(map(str, range(clos.hosts))), tuple(clos.switches()), tuple(clos.links()), not_used)
+    not_used = dict.fromkeys(name for table in (header, *tiers) for name in table if name not in USED)
+    return FileTopology(tuple(map(str, range(clos.hosts))), tuple(clos.switches()), tuple(clos.links()), tuple(not_used))
 
 
 class _Table(dict[str, int]):
@@ -66,20 +64,18 @@ class _Table(dict[str, int]):
 def _tables(path: Path, text: str) -> tuple[_Table, list[_Table]]:
     """Returns the values before the first tier, and those of three tiers."""
     header, tiers = _Table(path), [_Table(path) for _ in range(3)]
-    table, known = header, {*HEADER, "tier"}
+    table = header
     for line, words in enumerate((line.split() for line in text.split("\n")), 1):
         if not words or words[0].startswith("#"):
             continue
         name = words[0].lower()
-        if name not in known:
-            raise fault(path, line, f"{words[0]!r} is not known here; write one of: {', '.join(sorted(known))}")
         if len(words) < 2 or not words[1].isdecimal() or len(words[1]) > MOST_DIGITS:
-            raise fault(path, line, f"{' '.join(words)!r} has no whole number; write it like '{words[0]} 2'")
+            raise fault(path, line, f"{' '.join(words)!r} is not a word and a whole number; write it like 'Radix_Down 2'")
         value = int(words[1])
         if name == "tier":
             if value >= len(tiers):
                 raise fault(path, line, f"tier {value} is not one of 0, 1 and 2; correct it")
-            table, known = tiers[value], {*NEEDED, *DEFAULTS, *QUEUES, "radix_up", "tier"}
+            table = tiers[value]
         elif name in table:
             raise fault(path, line, f"{words[0]} is in line {table.lines[name]} already; remove one")
         else:
@@ -89,31 +85,23 @@ def _tables(path: Path, text: str) -> tuple[_Table, list[_Table]]:
 
 def _clos(header: _Table, tiers: list[_Table]) -> _Clos:
     """Returns the network that the numbers give. Raises TopologyError if they contradict one another."""
-    hosts, pod, low, middle = header["nodes"], header["podsize"], *tiers[:2]
+    hosts, pod, low = header["nodes"], header["podsize"], tiers[0]
     header.check(hosts % pod == 0, "podsize", f"does not divide nodes, {hosts}; change one")
     header.check(len(tiers) == 3 or hosts == pod, "podsize", f"is not nodes, {hosts}; with two tiers give the same")
     low.check(low["bundle"] == 1, "bundle", "is not 1; a host has one link")
     low.check(pod % low["radix_down"] == 0, "radix_down", f"does not divide podsize, {pod}; change one")
-    tors = pod // low["radix_down"]
-    for lower, upper in pairwise(tiers):
-        bundle = upper["bundle"]
-        lower.check(
-            bundle > 0 and lower["radix_up"] % bundle == 0, "radix_up", f"is no multiple of bundle {bundle} above; change one"
-        )
-        speeds = lower["radix_down"] * lower["downlink_speed_gbps"], lower["radix_up"] * upper["downlink_speed_gbps"]
-        fits = speeds[0] == speeds[1] * lower["oversubscribed"]
-        lower.check(
-            fits, "oversubscribed", f"does not fit {speeds[0]} Gbit/s down and {speeds[1]} Gbit/s up of a switch; change one"
-        )
-    middle.check(
-        middle["radix_down"] == tors * middle["bundle"], "radix_down", f"is not bundle x {tors} ToRs of a pod; change one"
-    )
-    aggs, cores = low["radix_up"] // middle["bundle"], 0
-    if len(tiers) == 3:
-        top, pods = tiers[2], hosts // pod
-        top.check(top["radix_down"] == pods * top["bundle"], "radix_down", f"is not bundle x {pods} pods; change one")
-        cores = aggs * middle["radix_up"] // top["bundle"]
-    return _Clos(tiers, hosts, hosts // pod, tors, aggs, cores)
+    counts = [pod // low["radix_down"], hosts // pod]
+    for lower, upper, below in zip(tiers, tiers[1:], counts, strict=False):
+        bundle, name = upper["bundle"], "oversubscribed"
+        lower.check(bundle > 0 and lower["radix_up"] % bundle == 0, "radix_up", f"is no multiple of bundle {bundle}; change one")
+        down, up = lower["radix_down"] * lower["downlink_speed_gbps"], lower["radix_up"] * upper["downlink_speed_gbps"]
+        lower.check(down == up * lower[name], name, f"does not fit {down} Gbit/s down and {up} Gbit/s up of a switch; change one")
+        upper.check(upper["radix_down"] == below * bundle, "radix_down", f"is not bundle x {below} below it; change one")
+    aggs = low["radix_up"] // tiers[1]["bundle"]
+    cores = aggs * tiers[1]["radix_up"] // tiers[2]["bundle"] if len(tiers) == 3 else 0
+    links = hosts + hosts // pod * (counts[0] * low["radix_up"] + aggs * tiers[1].get("radix_up", 0))
+    header.check(links <= MOST_LINKS, "nodes", f"gives {links} links, above {MOST_LINKS}; give fewer")
+    return _Clos(tiers, hosts, hosts // pod, counts[0], aggs, cores)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ class FileLink:
     rate_bps: int | None = None
     delay_ns: int | None = None
     loss_ppb: int = 0
-    line: int | None = None
-    """The line of the file, for errors."""
+    line: int | None = None  # of the file, for errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +30,8 @@ class FileTopology:
     hosts: tuple[str, ...]
     switches: tuple[str, ...]
     links: tuple[FileLink, ...]
-    not_used: tuple[str, ...] = ()
-    """What the file has and dc-gym has not, a line each."""
-    assumed: tuple[str, ...] = ()
-    """What holds because the file does not say it, a line each."""
+    not_used: tuple[str, ...] = ()  # what the file has and dc-gym has not, a line each
+    assumed: tuple[str, ...] = ()  # what holds because the file does not say it, a line each
 
 
 def host_each(switches: Iterable[str]) -> tuple[tuple[str, ...], tuple[FileLink, ...]]:
@@ -48,9 +45,6 @@ class TopologyReader:
     """A format."""
 
     name: str
-    title: str
-    """The tools that use it, for users."""
-    recognizes: Callable[[str], bool]
-    """Returns whether a text begins as files of this format do. It gets the first 64 KiB."""
-    read: Callable[[Path, str], FileTopology]
-    """Returns the network in a text. The path is for errors. Raises TopologyError."""
+    title: str  # the tools that use it
+    recognizes: Callable[[str], bool]  # of the first 64 KiB of a text
+    read: Callable[[Path, str], FileTopology]  # the network in a text; the path is for errors

@@ -19,7 +19,7 @@ COLUMNS = {
     6: "source, destination, priority, port, bytes and start in s",
     5: "source, destination, priority, bytes and start in s",
 }
-FIRST_FLOW = re.compile(rb"\s*[0-9]+[ \t]*(\r?\n\s*([-+.0-9eE]+[ \t]+){4,5}[-+.0-9eE]+[ \t]*(\r?\n.*)?|\s*)", re.DOTALL)
+FIRST_FLOW = re.compile(rb"\s*[0-9]{1,9}[ \t]*(\r?\n\s*([-+.0-9eE]+[ \t]+){4,5}[-+.0-9eE]+[ \t]*(\r?\n.*)?|\s*)", re.DOTALL)
 SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,18})?(e-[0-9])?")
 MOST_DIGITS = 18
 

@@ -16,14 +16,11 @@ class FileFlow:
 
     source: str
     destination: str
-    start_ns: int
-    """After the start of traffic, or after its gate opens."""
-    size_bytes: int
-    line: int | None = None
-    """The line of the file, for errors."""
-    gate: int = NO_GATE
+    start_ns: int  # after the start of traffic, or after its gate opens
+    size_bytes: int  # 0: no limit
+    line: int | None = None  # of the file, for errors
+    gate: int = NO_GATE  # gates as those of a FlowRequest (traffic/flows.py)
     opens: tuple[int, ...] = ()
-    """As those of a FlowRequest (traffic/flows.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +28,9 @@ class FileFlows:
     """All flows of a file."""
 
     flows: Sequence[FileFlow]
-    not_used: tuple[str, ...] = ()
-    """What the file has and dc-gym has not, a line each."""
-    assumed: tuple[str, ...] = ()
-    """What holds because the file does not say it, a line each."""
-    addresses: tuple[str, ...] = ()
-    """The IP addresses among the ends, in the order of appearance. `files.read` fills it in."""
+    not_used: tuple[str, ...] = ()  # what the file has and dc-gym has not, a line each
+    assumed: tuple[str, ...] = ()  # what holds because the file does not say it, a line each
+    addresses: tuple[str, ...] = ()  # the IP addresses among the ends, in the order of appearance; `files.read` fills it in
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +38,6 @@ class FlowReader:
     """A format."""
 
     name: str
-    title: str
-    """The tools that use it, for users."""
-    recognizes: Callable[[bytes], bool]
-    """Returns whether a file that begins with these bytes is of this format. It gets the first 64 KiB."""
+    title: str  # the tools that use it
+    recognizes: Callable[[bytes], bool]  # of the first 64 KiB of a file
     read: Callable[[Path], FileFlows]
-    """Returns the flows of a file. Raises WorkloadError."""

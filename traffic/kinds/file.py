@@ -19,8 +19,6 @@ from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, WorkloadContext, bounded, register
 
 NUMBERED = re.compile(r"[hs][0-9]+")
-NOT_USED, ADDRESSES = "not_used", "addresses"
-"""The notes about what the file has and dc-gym has not, and about the hosts of its addresses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +32,10 @@ def flows_of_file(context: WorkloadContext, keys: FileKeys) -> list[FlowRequest]
     """The flows in another tool's `file`. Its node 13 is h13 of a network in such a file; of another one it is the 14th host."""
     content = files.read(keys.file)
     if content.not_used:
-        context.notes[NOT_USED] = list(content.not_used)
+        context.notes["not_used"] = list(content.not_used)
     hosts = _Hosts(context)
     if any(address not in hosts for address in content.addresses):
-        context.notes[ADDRESSES] = _placed(context, keys.file, content.addresses)
-        hosts |= context.notes[ADDRESSES]
+        hosts |= context.notes.setdefault("addresses", _placed(context, keys.file, content.addresses))
     return bounded(_requests(hosts, keys.file, content.flows))
 
 
@@ -53,10 +50,8 @@ def _placed(context: WorkloadContext, path: Path, addresses: Sequence[str]) -> d
 def _requests(hosts: _Hosts, path: Path, flows: Iterable[FileFlow]) -> Iterator[FlowRequest]:
     for flow in flows:
         try:
-            ends = hosts[flow.source], hosts[flow.destination]
-            request = FlowRequest(
-                *ends, DEFAULT_PORT, flow.start_ns, size_bytes=flow.size_bytes, gate=flow.gate, opens=flow.opens
-            )
+            ends, size_bytes = (hosts[flow.source], hosts[flow.destination]), flow.size_bytes
+            request = FlowRequest(*ends, DEFAULT_PORT, flow.start_ns, size_bytes=size_bytes, gate=flow.gate, opens=flow.opens)
         except WorkloadError as error:
             raise files.fault(path, flow.line, str(error)) from None
         yield request
@@ -84,8 +79,8 @@ class _Hosts(dict[str, str]):
         names = (node_name(text, "h"), node_name(f"h {text}", "h"))  # the second is a switch's own host (host_each)
         name = next((name for name in names if name in self._hosts), None)
         if name is None or (self._by_place and text.isdecimal()):
-            one, last = next(iter(self._hosts)), next(reversed(self._hosts))
-            raise WorkloadError(f"{text!r} is not one of the hosts {one} .. {last} of the network; name one")
+            hosts = list(self._hosts)
+            raise WorkloadError(f"{text!r} is not one of the hosts {hosts[0]} .. {hosts[-1]} of the network; name one")
         self[text] = name
         return name
 
