@@ -154,9 +154,6 @@ REFUSED = {
     "a radix that leaves a ToR out": (TOPO.replace("podsize 8", "podsize 16"), "line 16: radix_down 2 is not bundle x 4 below"),
     "a number of nodes beyond all": (HPCC.replace("6 2 5", "9999999 2 5"), "line 1: '9999999' is not a number of nodes"),
     "too many links": (HUGE, "line 2: nodes 800000 gives 1600000 links"),
-        TOPO.replace("Nodes 16", "Nodes 800000").replace("Down 4\nB", "Down 200000\nB"),
-        "line 2: nodes 800000 gives 1600000 links",
-    ),
     "no number": (TOPO.replace("Bundle 2", "Bundle two"), "line 23: 'Bundle two' is not a word and a whole number"),
 }
 
