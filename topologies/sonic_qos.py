@@ -57,7 +57,7 @@ def read(path: Path) -> QosSettings:
     if queues:
         values["topology.classes"] = list(_classes(config, queues, lossless))
     else:
-        profiles = Counter(config.of_queues("QUEUE", "wred_profile").values()) or Counter(config.rows("WRED_PROFILE"))
+        profiles = Counter(config.of_queues("QUEUE", "wred_profile").values()) or Counter([*config.rows("WRED_PROFILE")])
         marking = _marking(config, config.most("QUEUE", "wred_profile", profiles) if profiles else None)
         values |= {f"topology.{name}": value for name, value in marking.items()}
     return QosSettings({name: value for name, value in values.items() if value is not None}, tuple(config.not_used()))
