@@ -44,6 +44,7 @@ def test_without_a_map_of_dscps_a_port_has_one_queue(tmp_path):
     wred = copy.deepcopy({"WRED_PROFILE": {"W": SONIC["WRED_PROFILE"]["W"]}})
     keys = {"topology.marking": "red-instant", "topology.kmin": "1000B", "topology.kmax": "2000B", "topology.pmax": "5%"}
     assert read(tmp_path, wred).values == keys
+    assert read(tmp_path, {"WRED_PROFILE": {**wred["WRED_PROFILE"], "Z": {"ecn": "ecn_none"}}}).values == keys
     wred["WRED_PROFILE"]["W"]["green_min_threshold"] = "2000"
     assert read(tmp_path, wred).values == {"topology.marking": "step", "topology.k_bytes": "2000B"}
 
