@@ -11,6 +11,7 @@ import io
 import json
 import random
 import re
+import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.nets.policy_file import PolicyFile, digest
 from dc_gym.topologies import files as network_files
+from dc_gym.topologies import sonic_qos
 from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.traffic.workload_spec import TrafficSpec
 from dc_gym.traffic.workloads import generate_with_notes
@@ -317,6 +319,106 @@ def _use_policy(cls: type[PolicyFile]) -> Callable[[bytes, Path], None]:
     return use
 
 
+CLAB = """name: two  # a comment
+topology:
+  defaults: {kind: linux, image: "alpine:3"}
+  groups: {spines: {kind: nokia_srlinux}}
+  nodes:
+    leaf-1: &leaf {kind: arista_ceos, image: "ceos:4"}
+    leaf-2: *leaf
+    spine: {group: spines}
+    br: {<<: *leaf, kind: bridge}
+    edge: {image: quay.io/frrouting/frr:9}
+    c1:
+    c2:
+    two:
+    gnmic:
+  links:
+    - endpoints: ["leaf-1:e1-1", "spine:e1-1"]
+    - endpoints: ["leaf-2:e1-1", "spine:e1-2"]
+      vars: {delay: 5ms, loss: 1, rate: 100, jitter: 1ms}
+    - {type: veth, endpoints: [{node: c1, interface: eth1}, {node: leaf-1, interface: e1-2}], labels: {rate: 1Gbit/s}}
+    - endpoints: ["c2:eth1", "br:eth1"]
+    - endpoints: ["leaf-2:e1-9", "br:eth2"]
+    - endpoints: ["two:eth1", "leaf-1:e1-3"]
+    - endpoints: ["two:eth2", "leaf-2:e1-3"]
+    - endpoints: ["edge:eth1", "spine:e1-3"]
+    - endpoints: ["spine:mgmt0", "mgmt-net:spine"]
+    - {type: host, endpoint: {node: br, interface: eth9}, host-interface: up}
+"""
+ZOO = """graph [
+  directed 1
+  Creator "Topology Zoo Toolset"
+  node [ id 0 label "New York" Internal 1 ]
+  node [ id 1 label "?" ]
+  node [ id 2 label "?" ]
+  edge [ source 0 target 1 LinkSpeedRaw 2500000000.0 delay 3 ]
+  edge [ source 1 target 0 ]
+  edge [ source 0 target 1 LinkLabel "< 10 Gbps" latency "2 ms" ]
+  edge [ source 1 target 2 LinkLabel "OC-3" capacity_mbps 155 loss 0.25 ]
+  edge [ source 2 target 2 ]
+]
+"""
+GRAPHML = b"""<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key attr.name="bw" attr.type="string" for="edge" id="k"/><graph edgedefault="undirected">
+<node id="a"/><node id="b"/><node id="c"/><edge source="a" target="b"><data key="k">1 Gbps</data></edge>
+<edge source="b" target="c"/></graph></graphml>
+"""
+LOGS = [b"start_us,src,dst,size_kb\n# one\n1.5,h1,h2,3\n", b"ts\tsa\tda\tibyt\n2026-01-31 12:00:00\t1.1.1.1\t2.2.2.2\t5\n"]
+ETHERNET_FRAME = (
+    bytes(12) + bytes.fromhex("0800 4500002d 00000000 40060000 01010101 02020202 00010002 00000003 00000000 5018") + bytes(11)
+)
+PCAP = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + struct.pack("<4I", 1, 2, 59, 59) + ETHERNET_FRAME
+PCAPNG = struct.pack(">IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28)
+PCAPNG += struct.pack(">IIHHIHHBxxxII", 1, 32, 1, 0, 0, 9, 1, 9, 0, 32)
+PCAPNG += struct.pack(">7I", 6, 92, 0, 0, 5, 59, 59) + ETHERNET_FRAME + b"\0" + struct.pack(">I", 92)
+ALL = "Ethernet0,Ethernet4,Ethernet8"
+SONIC = {
+    "DSCP_TO_TC_MAP": {"AZURE": {str(dscp): {3: "3", 48: "6"}.get(dscp, "1") for dscp in range(64)}, "OTHER": {"3": "1"}},
+    "TC_TO_QUEUE_MAP": {"AZURE": {"1": "0", "3": "3", "6": "6"}},
+    "MAP_PFC_PRIORITY_TO_QUEUE": {"AZURE": {"4": "3"}},
+    "PORT_QOS_MAP": {
+        "global": {"dscp_to_tc_map": "OTHER"},
+        "Ethernet0,Ethernet4": {
+            **{"dscp_to_tc_map": "[DSCP_TO_TC_MAP|AZURE]", "tc_to_queue_map": "AZURE", "pfc_to_queue_map": "AZURE"},
+            **{"pfc_enable": "4,5", "pfcwd_sw_enable": "4"},
+        },
+        "Ethernet8": {"dscp_to_tc_map": "OTHER", "pfc_enable": "4,5"},
+    },
+    "SCHEDULER": {"low": {"type": "DWRR", "weight": "14"}, "high": {"type": "DWRR", "weight": "15"}, "top": {"type": "STRICT"}},
+    "WRED_PROFILE": {
+        "W": {"ecn": "ecn_all", "green_min_threshold": "1000", "green_max_threshold": "2000", "green_drop_probability": "5"}
+        | {"red_min_threshold": "7"},
+        "OFF": {"ecn": "ecn_none"},
+    },
+    "QUEUE": {
+        f"{ALL}|0": {"scheduler": "low", "wred_profile": "OFF"},
+        f"{ALL}|3-4": {"scheduler": "high", "wred_profile": "W"},
+        f"{ALL}|6": {"scheduler": "top"},
+    },
+    "BUFFER_POOL": {
+        **{"in": {"type": "ingress", "size": "9000000", "xoff": "1000000"}, "out": {"type": "egress", "size": "7"}},
+    },
+    "BUFFER_PROFILE": {
+        "pg": {"dynamic_th": "-3", "xoff": "40000", "xon_offset": "2288", "xon": "18432", "size": "0"},
+        "q": {"dynamic_th": "1", "size": "1664"},
+        "fixed": {"static_th": "12345"},
+    },
+    "BUFFER_PG": {f"{ALL}|4": {"profile": "pg"}},
+    "BUFFER_QUEUE": {
+        f"{ALL}|0": {"profile": "q"},
+        "Ethernet0|6": {"profile": "fixed"},
+        "Ethernet4,Ethernet8|6": {"profile": "q"},
+    },
+    "VLAN": {"Vlan1": {}},
+}
+
+
+def _use_sonic(data: bytes, folder: Path) -> None:
+    (folder / "config_db.json").write_bytes(data)
+    sonic_qos.read(folder / "config_db.json")
+
+
 def _foreign_files(_: Path) -> list[bytes]:
     return [text.encode() for module in (test_network_files, test_flow_files) for text in module.TEXTS]
 
@@ -338,6 +440,11 @@ READERS = {
     "plain_spec": Reader(_plain_specs, _use_plain_spec, _spoilt_json, 300),
     "packetdrill": Reader(_scripts, _use_script, spoilt_text, 150),
     "foreign_file": Reader(_foreign_files, _use_foreign_file, spoilt_text, 400),
+    "containerlab": Reader(lambda _: [CLAB.encode()], _use_foreign_file, spoilt_text, 300),
+    "graph": Reader(lambda _: [ZOO.encode(), GRAPHML], _use_foreign_file, spoilt_text, 300),
+    "flow_log": Reader(lambda _: LOGS, _use_foreign_file, spoilt_text, 300),
+    "capture": Reader(lambda _: [PCAP, PCAPNG], _use_foreign_file, spoilt_bytes, 1000),
+    "sonic_qos": Reader(lambda _: [json.dumps(SONIC).encode()], _use_sonic, _spoilt_json, 300),
     "agent_policy": Reader(_agent_policies, _use_policy(AgentPolicy), spoilt_policy, 300),
     "nic_policy": Reader(_nic_policies, _use_policy(NicPolicy), spoilt_policy, 150),
 }

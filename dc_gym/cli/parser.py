@@ -118,6 +118,12 @@ def _add_run(commands: Any) -> None:
         help="take the flows from another tool's file; short for --set workload.kind=file --set workload.file=FILE",
     )
     parser.add_argument(
+        "--qos",
+        type=Path,
+        metavar="FILE",
+        help="take the queues of all ports from SONiC's config_db.json: marking, buffers, PFC and classes; --set goes first",
+    )
+    parser.add_argument(
         "--pcap",
         action="append",
         default=[],

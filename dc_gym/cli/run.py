@@ -33,7 +33,7 @@ def main(args: Namespace) -> int:
         from dc_gym.run.plan.plan import DISTURB
         from dc_gym.spec import load
 
-        overrides = _of_flows(args) + args.overrides + ([f"ground={args.ground}"] if args.ground else [])
+        overrides = _of_flows(args) + _of_qos(args) + args.overrides + ([f"ground={args.ground}"] if args.ground else [])
         overrides += [f"capture.ports={json.dumps(args.pcap)}"] if args.pcap else []
         spec = load(args.spec, overrides, args.seed, trust=args.trust, say=lambda line: say(f"dcgym: {line}", file=sys.stderr))
         runner = importlib.import_module("dc_gym.run.runner")
@@ -63,6 +63,25 @@ def _of_flows(args: Namespace) -> list[str]:
     last_ns = max((flow.start_ns for flow in read(args.flows).flows), default=0)
     duration = [f"time.duration={format_time(last_ns + NS_PER_S)}"] if is_network(args.spec) else []
     return [*duration, "workload.kind=file", f"workload.file={json.dumps(str(args.flows))}"]
+
+
+def _of_qos(args: Namespace) -> list[str]:
+    """Returns the overrides for --qos, and tells what is not used."""
+    if args.qos is None:
+        return []
+    from dc_gym.topologies import sonic_qos
+
+    settings = sonic_qos.read(args.qos)
+    for line in settings.not_used:
+        say(f"dcgym: {args.qos.name}: not used: {line}", file=sys.stderr)
+    return [f"{key}={_toml(value)}" for key, value in settings.values.items()]
+
+
+def _toml(value: Any) -> str:
+    """Returns a value as TOML. JSON differs from it in tables alone."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {_toml(part)}" for name, part in value.items()) + "}"
+    return f"[{', '.join(map(_toml, value))}]" if isinstance(value, list) else json.dumps(value)
 
 
 def _drawn(folder: Path) -> set[str]:

@@ -6,7 +6,7 @@ Nodes have the names of the file. Rates are bit/s, delays ns; None where the fil
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,13 @@ class FileTopology:
     switches: tuple[str, ...]
     links: tuple[FileLink, ...]
     not_used: tuple[str, ...] = ()  # what the file has and dc-gym has not, a line each
+    assumed: tuple[str, ...] = ()  # what holds because the file does not say it, a line each
+
+
+def host_each(switches: Iterable[str]) -> tuple[tuple[str, ...], tuple[FileLink, ...]]:
+    """Returns a host for each switch, which has its name after an h, and the links between them."""
+    links = tuple(FileLink(f"h {name}", name) for name in switches)
+    return tuple(link.a for link in links), links
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 from dc_gym.base import bounded, readers
@@ -10,6 +12,8 @@ from dc_gym.base.errors import WorkloadError
 from dc_gym.traffic.files.model import FileFlows
 
 __all__ = ["fault", "read", "text_of"]
+
+ADDRESS = re.compile(r"[0-9]+(\.[0-9]+){3}|[0-9a-fA-F]*:[0-9a-fA-F:.]+")
 
 
 def text_of(path: Path) -> str:
@@ -24,8 +28,12 @@ def read(path: Path) -> FileFlows:
 
 
 def _read(path: Path) -> FileFlows:
-    flows: FileFlows = FORMATS.require(path, readers.head_of(path)).read(path)
-    return flows
+    content: FileFlows = FORMATS.require(path, readers.head_of(path)).read(path)
+    ends = dict.fromkeys(end for flow in content.flows for end in (flow.source, flow.destination))
+    if not (addresses := tuple(end for end in ends if ADDRESS.fullmatch(end))):
+        return content
+    told = f"its {len(addresses)} addresses are the hosts in the order of appearance, unless hosts have them all"
+    return replace(content, addresses=addresses, assumed=(*content.assumed, told))
 
 
 FORMATS = readers.Formats(__name__, WorkloadError, _read)

@@ -29,6 +29,8 @@ class FileFlows:
 
     flows: Sequence[FileFlow]
     not_used: tuple[str, ...] = ()  # what the file has and dc-gym has not, a line each
+    assumed: tuple[str, ...] = ()  # what holds because the file does not say it, a line each
+    addresses: tuple[str, ...] = ()  # the IP addresses among the ends, in the order of appearance; `files.read` fills it in
 
 
 @dataclass(frozen=True, slots=True)

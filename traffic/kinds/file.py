@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,11 +33,21 @@ def flows_of_file(context: WorkloadContext, keys: FileKeys) -> list[FlowRequest]
     content = files.read(keys.file)
     if content.not_used:
         context.notes["not_used"] = list(content.not_used)
-    return bounded(_requests(context, keys.file, content.flows))
-
-
-def _requests(context: WorkloadContext, path: Path, flows: Iterable[FileFlow]) -> Iterator[FlowRequest]:
     hosts = _Hosts(context)
+    if any(address not in hosts for address in content.addresses):
+        hosts |= context.notes.setdefault("addresses", _placed(context, keys.file, content.addresses))
+    return bounded(_requests(hosts, keys.file, content.flows))
+
+
+def _placed(context: WorkloadContext, path: Path, addresses: Sequence[str]) -> dict[str, str]:
+    """Returns a host for each address, in the order of appearance."""
+    if len(addresses) > len(context.hosts):
+        why = f"it has {len(addresses)} addresses, and the network {len(context.hosts)} hosts; take a network with as many"
+        raise files.fault(path, None, why)
+    return dict(zip(addresses, context.hosts, strict=False))
+
+
+def _requests(hosts: _Hosts, path: Path, flows: Iterable[FileFlow]) -> Iterator[FlowRequest]:
     for flow in flows:
         try:
             ends, size_bytes = (hosts[flow.source], hosts[flow.destination]), flow.size_bytes
@@ -66,10 +76,11 @@ class _Hosts(dict[str, str]):
             self |= {str(number): host for number, host in enumerate(context.hosts)}
 
     def __missing__(self, text: str) -> str:
-        name = node_name(text, "h")
-        if name not in self._hosts or (self._by_place and text.isdecimal()):
-            names = list(self._hosts)
-            raise WorkloadError(f"{text!r} is not one of the hosts {names[0]} .. {names[-1]} of the network; name one")
+        names = (node_name(text, "h"), node_name(f"h {text}", "h"))  # the second is a switch's own host (host_each)
+        name = next((name for name in names if name in self._hosts), None)
+        if name is None or (self._by_place and text.isdecimal()):
+            hosts = list(self._hosts)
+            raise WorkloadError(f"{text!r} is not one of the hosts {hosts[0]} .. {hosts[-1]} of the network; name one")
         self[text] = name
         return name
 
