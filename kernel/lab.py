@@ -33,7 +33,7 @@ from dc_gym.base.files import scratch
 from dc_gym.base.pinned import open_folder
 from dc_gym.base.process_bound import this_process, unshared
 from dc_gym.base.processes import ProcessStat, children
-from dc_gym.kernel import limits
+from dc_gym.kernel import limits, objects, stack
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, Message, MessageType, parse
 from dc_gym.kernel.cpu import claimed_cpu
@@ -54,6 +54,7 @@ LOST_PROCESS = "Unexpectedly lost MM child"
 REFUSED = "the host refused the lab a file descriptor"
 """Part of the lab kernel's message that the machine's limit of open files has kept something from its programs."""
 NATIVE, OBJECT = "lab_native", "lab_object"  # kernel parameters; the kernel's messages on these files begin with them
+_OBJECT_AT = re.compile(rf"\] {OBJECT}: at ([0-9a-f]+)$")  # object/died.c
 HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own of these
 
 
@@ -165,6 +166,7 @@ class Lab:
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
         self._partial = ""
         self._death: str | None = None
+        self._places: list[int] = []  # addresses in the object of its config, the innermost first, where it died or hangs
         self._bye: LabExit | None = None
         self._stack, self._owner = ExitStack(), this_process()
         self._process: subprocess.Popen[bytes] | None = None
@@ -319,6 +321,7 @@ class Lab:
         if state.virtual_ns != self._standstill.virtual_ns:
             self._standstill = _Standstill(state.virtual_ns, now)
         elif lasts := self._standstill.too_long(self.pid, now, self.config.watchdog_s):
+            self._places = stack.addresses(self.pid) if self.config.object is not None else []
             raise LabError(self._story(_mapped_out(self.pid, state) or _hang(state, lasts, self.programs)))
         if self._standstill.lost:
             raise LabError(self._story(_KILLED_PROCESS + self._who_kills()))
@@ -465,9 +468,12 @@ class Lab:
             line, is_last = _POWER_DOWN.subn("", line.rstrip("\r"))
             if is_last and not line:
                 continue
+            if match := _OBJECT_AT.search(line):
+                self._places.append(int(match[1], 16))
+                continue
             self._lines.append(self._folders.named(line))
             self._on_log(line)
-            if LOST_PROCESS in line and self._bye is None:
+            if LOST_PROCESS in line and self._bye is None and self._death is None:
                 raise LabError(self._story(_KILLED_PROCESS + self._who_kills()))
             if REFUSED in line:
                 _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -497,7 +503,10 @@ class Lab:
 
     def _story(self, event: str) -> str:
         state = self.state()
-        own = f", with {self.config.object.stem}.c in its kernel" if self.config.object is not None else ""
+        own = ""
+        if (tcp := self.config.object) is not None:
+            place = objects.place_of(tcp, self._places)
+            own = f", in {place}" if place else f", with {tcp.stem}.c in its kernel"
         where = f"{event} (at {state.virtual_ns / 1e9:.6f} s of virtual time{own})"
         self._errors.seek(0)
         early = self._errors.read().decode(errors="replace").splitlines()[-LAST_LINES:]

@@ -17,7 +17,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from dc_gym.base import behaviour, methods
+from dc_gym.base import behaviour, contents, methods
 from dc_gym.base.package import PACKAGE
 from dc_gym.ctrl import controllers
 from dc_gym.kernel import cache as caches
@@ -102,7 +102,8 @@ def acting(spec: Spec) -> dict[str, str]:
 def kind_of(spec: Spec) -> str:
     """Returns the kind of run. On one machine, runs of one kind have one fingerprint."""
     own_tcp = (_of_sources(spec.controller.tcp_sources),) if spec.controller.tcp_sources else ()
-    return ", ".join([spec.ground, *_acting_parts(spec), *_methods_in(spec), *own_tcp])
+    patches = map(contents.digest_of_file, spec.kernel.patch)
+    return ", ".join([spec.ground, *_acting_parts(spec), *_methods_in(spec), *own_tcp, *patches])
 
 
 def _of_sources(paths: Iterable[Path]) -> str:

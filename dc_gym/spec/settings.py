@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sections other than network and traffic: `[controller]`, `[time]`, `[monitor]`, `[metrics]`, `[lab]`, `[host]`."""
+"""The sections other than network and traffic.
+
+These are `[controller]`, `[time]`, `[monitor]`, `[metrics]`, `[lab]`, `[kernel]`, `[host]`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from dc_gym.base.key import (
     KIB,
     MIB,
     MS,
+    PATHS,
     POLICY,
     SIZE,
     TEXT,
@@ -287,6 +291,19 @@ class LabSpec:
         needed = 512 * MIB + max(0, hosts - 256) * MIB // 2
         needed += max(0, nic_flows - 32768) * 4 * KIB
         return self if self.memory_bytes is not None else replace(self, memory_bytes=needed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSpec:
+    """`[kernel]`: changes of the lab kernel itself."""
+
+    patch: tuple[Path, ...] = key(
+        PATHS,
+        (),
+        otherwise="none",
+        help="patches (`patch -p1`), relative to the spec, that the [lab kernel](kernel.md) gets after dc-gym's own, in this "
+        "order; the run uses a kernel with them, beside the default one, and each result keeps them in `code/`",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

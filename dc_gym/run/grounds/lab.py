@@ -40,6 +40,11 @@ STILL_S = 3.0
 """Wall time without virtual time after which the user sees which program computes."""
 
 
+def kernel_of(spec: Spec, progress: Progress) -> KernelBuild:
+    """Returns the lab kernel with the patches of the spec."""
+    return build.ensure(progress, parts=build.Parts(own=spec.kernel.patch))
+
+
 def lab_config(
     spec: Spec, kernel: KernelBuild, folder: Path, virtual_limit_ns: int, argv: Sequence[str] | None = None
 ) -> LabConfig:
@@ -120,7 +125,7 @@ class LabGround:
         self._state: LabState
 
     def prepare(self, progress: Progress) -> None:
-        self._kernel = build.ensure(progress)
+        self._kernel = kernel_of(self._spec, progress)
 
     def run(
         self,
