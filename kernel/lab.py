@@ -46,6 +46,7 @@ EPOCH_NS = 1_577_836_800_000_000_000  # the lab's wall clock at boot: 2020-01-01
 LAST_LINES = 15
 LOG_LINE_CHARS = 1 << 20  # more without a newline are shown as lines of their own
 STANDSTILL_WALL = 10
+TRACED = "t"  # the state of a process that a debugger has stopped
 UNWATCHED_S = 2.0  # the watchdog asks more often, unless its process was stopped
 _TRACE = re.compile(r"\[<[0-9a-f]{8,}>\]")  # a line of a kernel call trace; the full trace is in lab.log
 _POWER_DOWN = re.compile(r"(\[ *\d+\.\d+\] )?reboot: Power down$")  # the kernel's last words in every lab
@@ -124,6 +125,9 @@ class _Standstill:
         if self.seen_s is not None and now_s - self.seen_s > UNWATCHED_S:
             self.since_s += now_s - self.seen_s
         self.seen_s = now_s
+        if (lab := ProcessStat.of(lab_pid)) is not None and lab.state == TRACED:
+            self.since_s, self.dead, self.lost = now_s, frozenset(), frozenset()
+            return ""
         if now_s < max(self.since_s, self.looked_s) + pause_s:
             return ""
         below = children(lab_pid)

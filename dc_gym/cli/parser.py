@@ -125,6 +125,7 @@ def _add_run(commands: Any) -> None:
         action="store_true",
         help="replace the result in DIR, and all files beside it, once the new result is complete",
     )
+    parser.add_argument("--gdb", action="store_true", help="once the lab has booted, wait until gdb has attached to its kernel")
     _add_plot_choice(parser, "draw plot.png", drawn=True)
     _add_trust(parser, TRUST_RESULT)
     _add_quiet(parser)

@@ -37,7 +37,8 @@ def main(args: Namespace) -> int:
     out = args.out or _default_out(spec)
     before = _drawn(out)
     with choose(args.quiet) as progress:
-        result: Result = runner.run(spec, out, progress, force=args.force, plot=args.plot, disturb=os.environ.get(DISTURB, ""))
+        disturb = os.environ.get(DISTURB, "")
+        result: Result = runner.run(spec, out, progress, force=args.force, plot=args.plot, disturb=disturb, gdb=args.gdb)
     _show_result(result)
     if gone := sorted(before - _drawn(out)):
         remedy = "`dcgym report` and `dcgym plot` make them of the new one"

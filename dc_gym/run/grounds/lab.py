@@ -24,7 +24,7 @@ from dc_gym.kernel.lab import Lab, LabConfig, LabExit, named_program
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.kernel.user import ENTER_AND_READ, lab_user_may, let_lab_read
 from dc_gym.results import fingerprint
-from dc_gym.run.grounds import frozen
+from dc_gym.run.grounds import debugger, frozen
 from dc_gym.run.grounds.by_hand import ARGV, ByHand
 from dc_gym.run.grounds.ground import Driver, inside, written_by_ground
 from dc_gym.run.grounds.guest import start
@@ -116,15 +116,17 @@ class StillProgram:
 class LabGround:
     """A `ground.Ground`."""
 
-    def __init__(self, spec: Spec, shell_folder: Path | None = None) -> None:
-        """`shell_folder` is where a shell's commands work; None: the ground is for a run."""
-        self._spec, self._shell_folder = spec, shell_folder
+    def __init__(self, spec: Spec, shell_folder: Path | None = None, gdb: bool = False) -> None:
+        """`shell_folder` is where a shell's commands work; None: the ground is for a run. With `gdb` the lab waits for that."""
+        self._spec, self._shell_folder, self._gdb = spec, shell_folder, gdb
         self._kernel: KernelBuild
         self._lab: Lab
         self._ended: LabExit
         self._state: LabState
 
     def prepare(self, progress: Progress) -> None:
+        if self._gdb:
+            debugger.check()
         self._kernel = kernel_of(self._spec, progress)
 
     def run(
@@ -168,6 +170,10 @@ class LabGround:
             self._lab = lab
             written_plan = plan()
             let_lab_read(partial / ".lab")
+            if self._gdb:
+                debugger.await_gdb(lab, partial / ".lab", progress)
+                if not outside:
+                    lab.answer(GO_ON)
             if outside:
                 by_hand = ByHand(lab, written_plan, partial / ".lab", hear, on_progress)
                 self._answer_all(by_hand, driver, on_progress)
