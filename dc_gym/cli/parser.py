@@ -160,6 +160,8 @@ def _add_conformance(commands: Any) -> None:
     parser.add_argument(
         "--jobs", type=arguments.jobs, metavar="N", help="number of labs that run at the same time (default: one per CPU)"
     )
+    chosen = "choose kernel and TCP by a key of the spec: plugins, controller.name, kernel.patch (may be repeated)"
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=chosen)
     parser.add_argument("--list", action="store_true", help="list the scripts and run none")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every verdict to this file")
     parser.add_argument("--write", type=Path, metavar="FILE", help="update the counts in this document (docs/conformance.md)")
