@@ -137,6 +137,8 @@ class Options:
     jobs: int | None = None
     keep_source: bool = False
     """Keeps the patched tree at <key>.source."""
+    incremental: bool = False
+    """Compiles in the workshop, whose tree stays for the next build of this kind."""
     force: bool = False
     """Builds even if the kernel is in the cache."""
 
@@ -256,10 +258,8 @@ def _build_in(
     started = time.monotonic()
     make = Make(tree, target.with_name(f"{target.name}.log"), held)
     digest = prepare(work, make, source, parts, progress)
-    if not parts.own:
-        selftests.keep(tree, source)
     profiled = profile.place(tree, parts.profile)
-    with workshop.settled(tree, progress) if parts.own else nullcontext(tree) as tree:
+    with workshop.settled(tree, progress) if options.incremental else nullcontext(tree) as tree:
         make.tree = tree
         cpu_s, wall_s = make.compile(options.jobs or len(os.sched_getaffinity(0)), progress)
         shutil.copyfile(tree / "linux", out / "linux")
@@ -301,6 +301,7 @@ def prepare(work: Path, make: Make, source: Source, parts: Parts, progress: Prog
     Returns the SHA-256 of the package or file that the source came from ('' for a tree of the user's).
     """
     digest = _bring_source(work, make.tree, source, progress)
+    selftests.keep(make.tree, source)
     progress.phase("lab kernel: patch")
     place_drivers(make.tree, parts)
     apply_patches(make.tree, [*parts.patch_files(), *parts.own], source.version)

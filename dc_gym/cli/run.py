@@ -10,6 +10,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ def main(args: Namespace) -> int:
         overrides = args.overrides + ([f"ground={args.ground}"] if args.ground else [])
         overrides += [f"capture.ports={json.dumps(args.pcap)}"] if args.pcap else []
         spec = load(args.spec, overrides, args.seed, trust=args.trust, say=lambda line: say(f"dcgym: {line}", file=sys.stderr))
+        spec = replace(spec, kernel=replace(spec.kernel, tree=args.kernel_tree))
         runner = importlib.import_module("dc_gym.run.runner")
     out = args.out or _default_out(spec)
     before = _drawn(out)

@@ -121,8 +121,8 @@ class Spec:
         if self.ground == "host" and self.controller.tcp_sources:
             why = "is a TCP of your own, which is compiled for the lab's kernel; on ground \"host\" name one of this machine's"
             raise KeyFault("controller.name", self.controller.name, why)
-        if self.ground == "host" and self.kernel.patch:
-            raise KeyFault("kernel.patch", None, 'changes the kernel of a lab; give ground = "lab", or leave it out')
+        if self.ground == "host" and self.kernel != KernelSpec():
+            raise KeyFault("kernel", None, 'patches and trees are for the kernel of a lab; give ground = "lab", or leave them out')
         if self.ground == "host" and self.controller.accecn:
             raise KeyFault("controller.accecn", True, 'needs the kernel of a lab; give ground = "lab", or leave it out')
         self._check_fabric()

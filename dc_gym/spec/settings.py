@@ -304,6 +304,8 @@ class KernelSpec:
         help="patches (`patch -p1`), relative to the spec, that the [lab kernel](kernel.md) gets after dc-gym's own, in this "
         "order; the run uses a kernel with them, beside the default one, and each result keeps them in `code/`",
     )
+    tree: Path | None = None
+    """The user's own kernel tree. It is no key: no result could keep it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

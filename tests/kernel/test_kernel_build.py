@@ -451,7 +451,7 @@ def test_time_a_build_of_another_config(root: Path, capsys: pytest.CaptureFixtur
         command("build", "--config", str(root / "lab.config"))
     with pytest.raises(UsageError, match="no such file"):
         command("build", "--config", str(root / "none"), "--no-cache")
-    default = (root / "lab.config", root / "patches", root / "drivers", profile.ARCHIVE)
+    default = (root / "lab.config", root / "patches", root / "drivers", profile.ARCHIVE, ())
     monkeypatch.setattr(Parts.__init__, "__defaults__", default)
     assert command("build", "--config", str(root / "lab.config"), "--no-cache", "--source", str(root / "tree")) == 0
     assert "compile 0 s of CPU" in capsys.readouterr().out

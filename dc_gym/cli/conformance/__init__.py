@@ -10,6 +10,7 @@ scripts for features that the kernel's scripts leave out (DCTCP). docs/conforman
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 from dc_gym.base.progress import Progress
@@ -29,6 +30,7 @@ def main(args: Namespace, progress: Progress) -> int:
     from dc_gym.spec import of_preset
 
     spec = of_preset(PRESET, ["controller.name=cubic", *args.overrides])
+    spec = replace(spec, kernel=replace(spec.kernel, tree=args.kernel_tree))
     scripts_named = bool(args.scripts)
     report.check_places(args.json, args.write)
     host.check_programs(kernels_own=not scripts_named)

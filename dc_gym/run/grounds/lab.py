@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base.errors import LabError
+from dc_gym.base.errors import KernelError, LabError, UnbuildableError
 from dc_gym.base.files import whole
 from dc_gym.base.interpreter import python
 from dc_gym.base.package import PROGRAMS
@@ -41,8 +41,15 @@ STILL_S = 3.0
 
 
 def kernel_of(spec: Spec, progress: Progress) -> KernelBuild:
-    """Returns the lab kernel with the patches of the spec."""
-    return build.ensure(progress, parts=build.Parts(own=spec.kernel.patch))
+    """Returns the lab kernel with the patches of the spec, of the user's own tree if there is one."""
+    tree, patches = spec.kernel.tree, spec.kernel.patch
+    options = build.Options(incremental=bool(tree or patches))
+    try:
+        return build.ensure(progress, tree, options=options, parts=build.Parts(own=patches))
+    except KernelError as error:
+        if tree is None:
+            raise
+        raise UnbuildableError(str(error)) from error
 
 
 def lab_config(
