@@ -83,7 +83,23 @@ SECTIONS
 	}}
 }}
 """
-DEBUG_SECTIONS = "abbrev addr aranges frame info line line_str loc loclists ranges rnglists str str_offsets macro types".split()
+DEBUG_SECTIONS = [
+    "abbrev",
+    "addr",
+    "aranges",
+    "frame",
+    "info",
+    "line",
+    "line_str",
+    "loc",
+    "loclists",
+    "ranges",
+    "rnglists",
+    "str",
+    "str_offsets",
+    "macro",
+    "types",
+]
 STATE = re.compile(r"^ +(\w[\w ]*?) \* (?:const )?([\w.]+);$|^ +([\w.]+) = inet_csk_ca \(", re.MULTILINE)
 """In gcc's dump of a source: the declaration of a pointer, or what gets the place of a connection's state."""
 ARRAY_BYTES = re.compile(r"type 'char \(\*\)\[(\d+)\]'")

@@ -45,7 +45,8 @@ def run(
     """Runs `spec` and leaves its result in `out`. The result may be unfit; reporting that is the caller's task.
 
     Raises TestbedError when the run fails; then nothing is left, except after the traffic (results/folder.py). `disturb` is a
-    shell command run during set-up, for tests of determinism. With `plot=False` the plot is left out. With `gdb` a lab waits until gdb has attached.
+    shell command run during set-up, for tests of determinism. With `plot=False` the plot is left out.
+    With `gdb` a lab waits until gdb has attached.
     """
     out = in_full(out)
     clock = Clock()
@@ -54,7 +55,9 @@ def run(
     experiment = Experiment.of(spec)
     check_programs()
     with cache.in_use():
-        return _run(experiment, out, clock, progress, ground_of(experiment.spec, gdb=gdb), force=force, plot=plot, disturb=disturb)
+        return _run(
+            experiment, out, clock, progress, ground_of(experiment.spec, gdb=gdb), force=force, plot=plot, disturb=disturb
+        )
 
 
 def _run(

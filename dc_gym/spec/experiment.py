@@ -122,7 +122,9 @@ class Spec:
             why = "is a TCP of your own, which is compiled for the lab's kernel; on ground \"host\" name one of this machine's"
             raise KeyFault("controller.name", self.controller.name, why)
         if self.ground == "host" and self.kernel != KernelSpec():
-            raise KeyFault("kernel", None, 'patches and trees are for the kernel of a lab; give ground = "lab", or leave them out')
+            raise KeyFault(
+                "kernel", None, 'patches and trees are for the kernel of a lab; give ground = "lab", or leave them out'
+            )
         if self.ground == "host" and self.controller.accecn:
             raise KeyFault("controller.accecn", True, 'needs the kernel of a lab; give ground = "lab", or leave it out')
         self._check_fabric()
@@ -439,7 +441,7 @@ class Spec:
                 continue  # the key has no value
             if section == "nic" and not self.controller.nic and self.nic == NicSpec():
                 continue
-            if section == "capture" and not self.capture.ports or section == "kernel" and not self.kernel.patch:
+            if (section == "capture" and not self.capture.ports) or (section == "kernel" and not self.kernel.patch):
                 continue
             values = to_plain(getattr(self, section) if section else self, cls)
             plain |= {section: values} if section else values

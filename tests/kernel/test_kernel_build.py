@@ -362,7 +362,9 @@ def test_a_work_tree_of_git_may_have_been_built_in_and_is_only_read(root: Path) 
 def test_a_tree_that_does_not_build_lets_git_bisect_go_on(
     words: tuple[str, ...], root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Parts.__init__, "__defaults__", (root / "lab.config", root / "patches", root / "drivers", profile.ARCHIVE, ()))
+    monkeypatch.setattr(
+        Parts.__init__, "__defaults__", (root / "lab.config", root / "patches", root / "drivers", profile.ARCHIVE, ())
+    )
     monkeypatch.setattr(conformance_host, "check_programs", lambda kernels_own: None)
     (root / "broken").touch()
     monkeypatch.chdir(Path(build.__file__).parents[2])

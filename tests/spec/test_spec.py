@@ -140,7 +140,9 @@ def test_an_override_may_be_a_list(path: Path, text: str) -> None:
 
 
 def test_patches_of_the_kernel_are_files_beside_the_spec_that_a_result_keeps(path: Path, tmp_path: Path) -> None:
-    assert "--set: kernel.patch" in fault(path, "kernel.patch=none.patch") and "no such file" in fault(path, "kernel.patch=none.patch")
+    assert "--set: kernel.patch" in fault(path, "kernel.patch=none.patch") and "no such file" in fault(
+        path, "kernel.patch=none.patch"
+    )
     for name in ("a.patch", "b.patch"):
         (path.parent / name).write_text(name)
     plain = spec.load(path)
@@ -151,7 +153,11 @@ def test_patches_of_the_kernel_are_files_beside_the_spec_that_a_result_keeps(pat
     assert read.kernel.patch == read.code() == (path.parent / "b.patch", path.parent / "a.patch")
     copied = read.to_dict(copied=True)
     assert copied["kernel"] == {"patch": ["code/b.patch", "code/a.patch"]}
-    kinds = {fingerprint.kind_of(plain), fingerprint.kind_of(read), fingerprint.kind_of(spec.load(path, ["kernel.patch=a.patch"]))}
+    kinds = {
+        fingerprint.kind_of(plain),
+        fingerprint.kind_of(read),
+        fingerprint.kind_of(spec.load(path, ["kernel.patch=a.patch"])),
+    }
     assert len(kinds) == 3
     assert 'ground = "lab"' in fault(path, "ground=host")
     (tmp_path / "code").mkdir()

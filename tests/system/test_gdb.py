@@ -54,9 +54,7 @@ def test_a_tcp_is_stopped_in_gdb_and_its_run_has_the_records_of_one_without(more
 
 
 @pytest.mark.parametrize("state, hangs", [("t", False), ("S", True)])
-def test_the_watchdog_lets_a_lab_be_that_a_debugger_has_stopped(
-    state: str, hangs: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_watchdog_lets_a_lab_be_that_a_debugger_has_stopped(state: str, hangs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab.ProcessStat, "of", lambda pid: ProcessStat(state, 1, 0.0, 0.0, 1))
     monkeypatch.setattr(lab, "children", lambda pid: {})
     still = lab._Standstill(7, 100.0)
@@ -67,14 +65,14 @@ def test_the_watchdog_lets_a_lab_be_that_a_debugger_has_stopped(
 def test_what_gdb_needs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registries: None) -> None:
     (tmp_path / "mine.toml").write_text(SPEC.replace("mine", "cubic").replace(f'"{ROOT}/examples/tcp_cubic.c"', ""))
     spec = load(tmp_path / "mine.toml")
-    with pytest.raises(UsageError, match='--gdb.*ground = "lab"'):
+    with pytest.raises(UsageError, match=r'--gdb.*ground = "lab"'):
         runner.run(load(tmp_path / "mine.toml", ["ground=host"]), tmp_path / "out", Quiet(), gdb=True)
     monkeypatch.setattr(debugger.shutil, "which", lambda name: None)
-    with pytest.raises(UsageError, match="--gdb.*apt install gdb"):
+    with pytest.raises(UsageError, match=r"--gdb.*apt install gdb"):
         runner.run(spec, tmp_path / "out", Quiet(), gdb=True)
     monkeypatch.setattr(debugger.shutil, "which", lambda name: name)
     (tmp_path / "scope").write_text("1\n")
     monkeypatch.setattr(debugger, "YAMA", tmp_path / "scope")
     monkeypatch.setattr(debugger.os, "geteuid", lambda: 1000)
-    with pytest.raises(UsageError, match="--gdb.*ptrace_scope = 1"):
+    with pytest.raises(UsageError, match=r"--gdb.*ptrace_scope = 1"):
         debugger.check()

@@ -162,7 +162,9 @@ def test_the_example_adds_one_segment_a_round_trip_and_keeps_70_percent(tmp_path
         ("BUG();", "the lab kernel panicked: BUG!"),
     ],
 )
-def test_a_tcp_that_hangs_or_crashes_the_kernel_is_named_with_function_and_line(fault: str, facts: str, tmp_path: Path, registries: None) -> None:
+def test_a_tcp_that_hangs_or_crashes_the_kernel_is_named_with_function_and_line(
+    fault: str, facts: str, tmp_path: Path, registries: None
+) -> None:
     source = (ROOT / "examples" / "tcp_mine.c").read_text()
     first = "if (!tcp_is_cwnd_limited(sk))"
     assert source.count(first) == 1
@@ -229,7 +231,10 @@ def test_several_sources_are_one_object(in_lab: Callable[..., Any], make: Callab
         (tiny(body="return nothing;"), "line 10: 'nothing' undeclared"),
         (tiny().replace("module_init(start);", ""), "module_init()"),
         (tiny(more=STATE, body="return first(NULL);"), "struct large, has 112 bytes, and a socket has room for 104"),
-        (tiny(more=STATE.replace("a[14]", "a[13]"), body="BUILD_BUG_ON(sizeof(struct large) > 96); return 0;"), "BUILD_BUG_ON failed"),
+        (
+            tiny(more=STATE.replace("a[14]", "a[13]"), body="BUILD_BUG_ON(sizeof(struct large) > 96); return 0;"),
+            "BUILD_BUG_ON failed",
+        ),
     ],
 )
 def test_what_cannot_become_an_object_is_told_in_one_line(make: Callable[..., Path], text: str, message: str) -> None:

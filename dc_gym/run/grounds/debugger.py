@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lab under gdb: it waits at its first question until gdb has attached to it.
 
-Its kernel has booted by then, and has read a TCP of one's own, so that breakpoints in both stay. Virtual time stands still as long
-as the lab does, so the records are those of a run without gdb.
+Its kernel has booted by then, and has read a TCP of one's own, so that breakpoints in both stay. Virtual time stands still as
+long as the lab does, so the records are those of a run without gdb.
 """
 
 from __future__ import annotations
