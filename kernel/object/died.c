@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Says, when the kernel panics, which places of a TCP of one's own were being run. It is linked into each object
- * (kernel/objects.py); the kernel's own call trace leaves the object's functions out.
+ * Says, when the kernel panics, which places of a TCP of one's own were being run. It is linked into each
+ * object (kernel/objects.py); the kernel's own call trace leaves the object's functions out.
  */
 #include <linux/init.h>
 #include <linux/kernel.h>

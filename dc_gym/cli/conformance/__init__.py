@@ -13,6 +13,7 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
+from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
 
@@ -30,6 +31,8 @@ def main(args: Namespace, progress: Progress) -> int:
     from dc_gym.spec import of_preset
 
     spec = of_preset(PRESET, ["controller.name=cubic", *args.overrides])
+    if spec.controller.nic:
+        raise UsageError(f"--set controller.name={spec.controller.name}: runs in NICs, and the scripts test TCP; name a TCP")
     spec = replace(spec, kernel=replace(spec.kernel, tree=args.kernel_tree))
     scripts_named = bool(args.scripts)
     report.check_places(args.json, args.write)
