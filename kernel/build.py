@@ -20,7 +20,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from dc_gym.base.contents import digest_of_file
 from dc_gym.base.errors import KernelError, UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.base.progress import choose as choose_progress
-from dc_gym.kernel import headers, profile, selftests
+from dc_gym.kernel import headers, profile, selftests, workshop
 from dc_gym.kernel import source as sources
 from dc_gym.kernel.apt import run
 from dc_gym.kernel.cache import (
@@ -90,6 +90,8 @@ class Parts:
     patches: Path = HERE / "patches"
     drivers: Path = HERE / "drivers"
     profile: Path = profile.ARCHIVE
+    own: tuple[Path, ...] = ()
+    """The user's patches, in the order in which they are applied, after the project's."""
 
     def patch_files(self) -> list[Path]:
         return sorted(self.patches.glob("*.patch"))
@@ -107,7 +109,7 @@ class Parts:
                 "patches": _digest_files(self.patch_files()),
                 "drivers": _digest_files(self.driver_files()),
                 "profile": digest_of_file(self.profile),
-            }
+            } | ({"own_patches": " ".join(map(digest_of_file, self.own))} if self.own else {})
 
     def key(self, source: Source) -> str:
         rows = [f"recipe {RECIPE}", f"source {source.identity}", *(f"{name} {value}" for name, value in self.digests().items())]
@@ -115,14 +117,16 @@ class Parts:
 
     def copy_to(self, folder: Path) -> Parts:
         """Returns a copy that nobody can edit while it is being built."""
-        copy = Parts(folder / self.config.name, folder / "patches", folder / "drivers", folder / self.profile.name)
-        for path in (folder, copy.patches, copy.drivers):
+        own = tuple(folder / "own" / path.name for path in self.own)
+        copy = Parts(folder / self.config.name, folder / "patches", folder / "drivers", folder / self.profile.name, own)
+        for path in (folder, copy.patches, copy.drivers, folder / "own"):
             path.mkdir()
         for path, target in (
             (self.config, folder),
             (self.profile, folder),
             *((patch, copy.patches) for patch in self.patch_files()),
             *((driver, copy.drivers) for driver in self.driver_files()),
+            *((patch, folder / "own") for patch in self.own),
         ):
             shutil.copyfile(path, target / path.name)
         return copy
@@ -133,6 +137,8 @@ class Options:
     jobs: int | None = None
     keep_source: bool = False
     """Keeps the patched tree at <key>.source."""
+    incremental: bool = False
+    """Compiles in the workshop, whose tree stays for the next build of this kind."""
     force: bool = False
     """Builds even if the kernel is in the cache."""
 
@@ -252,19 +258,21 @@ def _build_in(
     started = time.monotonic()
     make = Make(tree, target.with_name(f"{target.name}.log"), held)
     digest = prepare(work, make, source, parts, progress)
-    selftests.keep(tree, source)
     profiled = profile.place(tree, parts.profile)
-    cpu_s, wall_s = make.compile(options.jobs or len(os.sched_getaffinity(0)), progress)
-    shutil.copyfile(tree / "linux", out / "linux")
-    shutil.copyfile(tree / ".config", out / "config")
-    headers_sha256 = headers.keep(tree, out)
+    with workshop.settled(tree, progress) if options.incremental else nullcontext(tree) as tree:
+        make.tree = tree
+        cpu_s, wall_s = make.compile(options.jobs or len(os.sched_getaffinity(0)), progress)
+        shutil.copyfile(tree / "linux", out / "linux")
+        shutil.copyfile(tree / ".config", out / "config")
+        headers_sha256 = headers.keep(tree, out)
+        release = (tree / "include/config/kernel.release").read_text().strip()
     for name, mode in (("linux", 0o755), ("config", 0o644)):
         (out / name).chmod(mode)
     manifest = {
         "key": parts.key(source),
         "version": source.version,
         "fingerprint": fingerprint(source.version, parts.key(source)),
-        "release": (tree / "include/config/kernel.release").read_text().strip(),
+        "release": release,
         "tested": source.tested,
         "source": {"identity": source.identity, "sha256": digest},
         **{f"{name}_sha256": value for name, value in parts.digests().items()},
@@ -293,9 +301,10 @@ def prepare(work: Path, make: Make, source: Source, parts: Parts, progress: Prog
     Returns the SHA-256 of the package or file that the source came from ('' for a tree of the user's).
     """
     digest = _bring_source(work, make.tree, source, progress)
+    selftests.keep(make.tree, source)
     progress.phase("lab kernel: patch")
     place_drivers(make.tree, parts)
-    apply_patches(make.tree, parts.patch_files(), source.version)
+    apply_patches(make.tree, [*parts.patch_files(), *parts.own], source.version)
     progress.phase("lab kernel: configure")
     configure(make, parts.config, source.version)
     return digest

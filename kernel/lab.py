@@ -33,7 +33,7 @@ from dc_gym.base.files import scratch
 from dc_gym.base.pinned import open_folder
 from dc_gym.base.process_bound import this_process, unshared
 from dc_gym.base.processes import ProcessStat, children
-from dc_gym.kernel import limits
+from dc_gym.kernel import limits, objects, stack
 from dc_gym.kernel.cache import cache_dir
 from dc_gym.kernel.channel import BYE, SEED, STEP, Channel, LabState, Message, MessageType, parse
 from dc_gym.kernel.cpu import claimed_cpu
@@ -46,6 +46,7 @@ EPOCH_NS = 1_577_836_800_000_000_000  # the lab's wall clock at boot: 2020-01-01
 LAST_LINES = 15
 LOG_LINE_CHARS = 1 << 20  # more without a newline are shown as lines of their own
 STANDSTILL_WALL = 10
+TRACED = "t"  # the state of a process that a debugger has stopped
 UNWATCHED_S = 2.0  # the watchdog asks more often, unless its process was stopped
 _TRACE = re.compile(r"\[<[0-9a-f]{8,}>\]")  # a line of a kernel call trace; the full trace is in lab.log
 _POWER_DOWN = re.compile(r"(\[ *\d+\.\d+\] )?reboot: Power down$")  # the kernel's last words in every lab
@@ -56,6 +57,7 @@ REFUSED = "the host refused the lab a file descriptor"
 NATIVE, OBJECT = "lab_native", "lab_object"  # kernel parameters; the kernel's messages on these files begin with them
 ACKS = "acks.bin"
 """The file of the records of ACKs (drivers/lab_acks.c), in the first folder that the lab writes to."""
+_OBJECT_AT = re.compile(rf"\] {OBJECT}: at ([0-9a-f]+)$")  # object/died.c
 HIDDEN = ("/dev", "/proc", "/run", "/sys")  # the lab has its own of these
 
 
@@ -127,6 +129,9 @@ class _Standstill:
         if self.seen_s is not None and now_s - self.seen_s > UNWATCHED_S:
             self.since_s += now_s - self.seen_s
         self.seen_s = now_s
+        if (lab := ProcessStat.of(lab_pid)) is not None and lab.state == TRACED:
+            self.since_s, self.dead, self.lost = now_s, frozenset(), frozenset()
+            return ""
         if now_s < max(self.since_s, self.looked_s) + pause_s:
             return ""
         below = children(lab_pid)
@@ -169,6 +174,7 @@ class Lab:
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
         self._partial = ""
         self._death: str | None = None
+        self._places: list[int] = []  # addresses in the object of its config, the innermost first, where it died or hangs
         self._bye: LabExit | None = None
         self._stack, self._owner = ExitStack(), this_process()
         self._process: subprocess.Popen[bytes] | None = None
@@ -323,6 +329,7 @@ class Lab:
         if state.virtual_ns != self._standstill.virtual_ns:
             self._standstill = _Standstill(state.virtual_ns, now)
         elif lasts := self._standstill.too_long(self.pid, now, self.config.watchdog_s):
+            self._places = stack.addresses(self.pid) if self.config.object is not None else []
             raise LabError(self._story(_mapped_out(self.pid, state) or _hang(state, lasts, self.programs)))
         if self._standstill.lost:
             raise LabError(self._story(_KILLED_PROCESS + self._who_kills()))
@@ -469,9 +476,12 @@ class Lab:
             line, is_last = _POWER_DOWN.subn("", line.rstrip("\r"))
             if is_last and not line:
                 continue
+            if match := _OBJECT_AT.search(line):
+                self._places.append(int(match[1], 16))
+                continue
             self._lines.append(self._folders.named(line))
             self._on_log(line)
-            if LOST_PROCESS in line and self._bye is None:
+            if LOST_PROCESS in line and self._bye is None and self._death is None:
                 raise LabError(self._story(_KILLED_PROCESS + self._who_kills()))
             if REFUSED in line:
                 _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -501,7 +511,10 @@ class Lab:
 
     def _story(self, event: str) -> str:
         state = self.state()
-        plug_in = f", with {self.config.object.stem}.c in its kernel" if self.config.object is not None else ""
+        plug_in = ""
+        if (tcp := self.config.object) is not None:
+            place = objects.place_of(tcp, self._places)
+            plug_in = f", in {place}" if place else f", with {tcp.stem}.c in its kernel"
         where = f"{event} (at {state.virtual_ns / 1e9:.6f} s of virtual time{plug_in})"
         self._errors.seek(0)
         early = self._errors.read().decode(errors="replace").splitlines()[-LAST_LINES:]

@@ -6,8 +6,10 @@ places it in the kernel's array lab_object_region and takes the kernel's symbols
 kernel itself. So an object belongs to one binary, whose build id the kernel compares.
 
 Symbols that are static in the kernel or not built are an error, and so are sections with tables that it reads only in its own
-image.
+image. So is a connection's state that a socket has no room for.
 Values of module_param stay their defaults.
+
+Beside the object lies a file with its symbols and lines, at the addresses that it has in a lab, for debuggers.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -28,12 +31,15 @@ from dc_gym.base.errors import KernelError, UsageError
 from dc_gym.kernel import headers
 from dc_gym.kernel.cache import cache_dir, locked, make_folder, partial, publish
 
-__all__ = ["build", "ensure"]
+__all__ = ["DEBUG", "build", "ensure", "place_of"]
 
 GCC = "gcc"
 MAGIC, ABI = 0x4354424F59474344, 1  # drivers/lab_object.h
 REGION_BYTES = 512 << 10
 ID_BYTES = 20
+DEBUG = ".debug"
+"""The ending of the file with the symbols of an object."""
+DIED = Path(__file__).parent / "object" / "died.c"
 NOTE = struct.Struct("=3I4s")
 NOTE_HEAD = NOTE.pack(4, ID_BYTES, 3, b"GNU\0")
 """The bytes before a build id: the lengths of name and id, the type, and the name."""
@@ -68,6 +74,7 @@ SECTIONS
 	.left : {{
 		*(.rela* .plt .iplt .igot .igot.plt)
 	}}
+	{debug}
 	ASSERT(SIZEOF(.left) == 0, "relocations are left")
 	ASSERT(memory_end - {base} <= {room}, "too large")
 	/DISCARD/ : {{
@@ -76,6 +83,26 @@ SECTIONS
 	}}
 }}
 """
+DEBUG_SECTIONS = [
+    "abbrev",
+    "addr",
+    "aranges",
+    "frame",
+    "info",
+    "line",
+    "line_str",
+    "loc",
+    "loclists",
+    "ranges",
+    "rnglists",
+    "str",
+    "str_offsets",
+    "macro",
+    "types",
+]
+STATE = re.compile(r"^ +(\w[\w ]*?) \* (?:const )?([\w.]+);$|^ +([\w.]+) = inet_csk_ca \(", re.MULTILINE)
+"""In gcc's dump of a source: the declaration of a pointer, or what gets the place of a connection's state."""
+ARRAY_BYTES = re.compile(r"type 'char \(\*\)\[(\d+)\]'")
 THREADS = re.compile(r"^ +TLS +0x\w+ 0x\w+ 0x\w+ 0x\w+ (0x\w+) R\w* +(0x\w+)$", re.MULTILINE)
 SYMBOL = re.compile(r"^ *\d+: (\w+) +\w+ (FUNC|OBJECT|NOTYPE|TLS) +(?:GLOBAL|WEAK) +\w+ +(?!UND)\w+ (\w+)$", re.MULTILINE)
 """A symbol of a binary in the words of readelf: address, type, and name. A function of libc that is chosen when the kernel starts
@@ -100,7 +127,8 @@ def ensure(kernel: Path, sources: Sequence[Path]) -> Path:
         UsageError: A source cannot be read, or there is no compiler.
     """
     compiler = _run([GCC, "--version"], Path("/"), sources[0].name).splitlines()[0]
-    digest = hashlib.sha256(f"{behaviour.digest_of_file(Path(__file__))} {compiler} ".encode() + build_id(kernel / "linux"))
+    own = " ".join(map(behaviour.digest_of_file, (Path(__file__), DIED)))
+    digest = hashlib.sha256(f"{own} {compiler} ".encode() + build_id(kernel / "linux"))
     for source in sources:
         digest.update(f"\n{source.name} ".encode() + _content(source))
     target = make_folder(cache_dir() / "objects") / digest.hexdigest()[:32]
@@ -110,7 +138,8 @@ def ensure(kernel: Path, sources: Sequence[Path]) -> Path:
             with partial(target) as work:
                 make_folder(work / "out")
                 build(kernel, sources, work / "out" / product)
-                (work / "out" / product).chmod(0o644)
+                for path in (work / "out").iterdir():
+                    path.chmod(0o644)
                 publish(work / "out", target, work)
     return target / product
 
@@ -129,7 +158,7 @@ def build(kernel: Path, sources: Sequence[Path], out: Path) -> None:
         kernel: The folder of the kernel.
         sources: Files in C, and the headers beside them that they include. Each C file becomes an object of its own. Together
             they are one file for the kernel.
-        out: The file to write. A lab gets it by LabConfig.object.
+        out: The file to write, beside which that with its symbols is put. A lab gets it by LabConfig.object.
     """
     there = headers.unpacked(kernel)
     with tempfile.TemporaryDirectory(prefix="dcgym-object-") as folder:
@@ -138,16 +167,38 @@ def build(kernel: Path, sources: Sequence[Path], out: Path) -> None:
         objects = [_compile(there, source, work / f"{number}.o") for number, source in enumerate(files)]
         for source, product in zip(files, objects, strict=True):
             _check_includes(there, source, product.with_suffix(".d"), sources)
+        names = ", ".join(source.name for source in sources)
+        if not any(".initcall" in _run(["readelf", "--sections", "--wide", str(product)], work, names) for product in objects):
+            raise KernelError(f"{names}: has no module_init(), so nothing of it would run; write one")
+        objects.append(_compile(there, DIED, work / "died.o"))
         listing = _run(["readelf", "--segments", "--symbols", "--wide", str(kernel / "linux")], work, "linux")
         symbols = {name: _Symbol(int(at, 16), kind) for at, kind, name in SYMBOL.findall(listing)}
         objects.append(_threads_variables(listing, symbols, work))
         script = work / "object.lds"
         script.write_text(_script(symbols, build_id(kernel / "linux")))
-        names = ", ".join(source.name for source in sources)
         linked, image = work / "linked", work / "image"
         _run(_link(script, objects, linked), work, names)
         _run(["objcopy", "--output-target", "binary", str(linked), str(image)], work, names)
         out.write_bytes(image.read_bytes())
+        out.with_suffix(DEBUG).write_bytes(linked.read_bytes())
+
+
+def place_of(product: Path, addresses: Sequence[int]) -> str:
+    """Returns words for the place in an object's sources of the first of these addresses that has one, otherwise ''.
+
+    Args:
+        product: The object, with the file of its symbols beside it.
+        addresses: Addresses in a lab.
+    """
+    symbols, tool = product.with_suffix(DEBUG), shutil.which("addr2line")
+    if not addresses or tool is None or not symbols.is_file():
+        return ""
+    lines = _run([tool, "-f", "-i", "-e", str(symbols), *map(hex, addresses)], Path("/"), product.name).splitlines()
+    for function, place in zip(lines[::2], lines[1::2], strict=True):
+        file, _, line = place.partition(" ")[0].rpartition(":")
+        if file.endswith(".c") and line.isdecimal():
+            return f"{function}() at {Path(file).name}:{line}"
+    return ""
 
 
 def build_id(linux: Path) -> bytes:
@@ -174,6 +225,7 @@ def _script(symbols: Mapping[str, _Symbol], identity: bytes) -> str:
     return SCRIPT.format(
         symbols="\n".join(f"PROVIDE({name} = {symbol.address:#x});" for name, symbol in symbols.items() if symbol.kind != "TLS"),
         base=f"{symbols[REGION].address:#x}",
+        debug="\n\t".join(f".debug_{name} 0 : {{ *(.debug_{name}) }}" for name in DEBUG_SECTIONS),
         magic=MAGIC,
         abi=ABI,
         identity=" ".join(f"BYTE({byte})" for byte in identity),
@@ -212,9 +264,32 @@ def _compile(there: Path, source: Path, target: Path) -> Path:
     ]
     beside = [f"-I{source.absolute().parent}", f"-I{there / headers.TCPS}"]
     listing = ["-MMD", "-MF", str(target.with_suffix(".d"))]
-    argv = [GCC, *flags, *named, *beside, *listing, "-c", "-o", str(target), str(source.absolute())]
-    _run(argv, there, source.name)
+    argv, dump = [GCC, *flags, *named, *beside], target.with_suffix(".gimple")
+    debug = [] if source == DIED else ["-g", f"-fdump-tree-gimple={dump}"]
+    try:
+        _run([*argv, *listing, *debug, "-c", "-o", str(target), str(source.absolute())], there, source.name)
+    finally:  # its own assertion on the state says no sizes
+        if dump.is_file():
+            _check_state(there, argv, source, dump)
     return target
+
+
+def _check_state(there: Path, compiler: Sequence[str], source: Path, dump: Path) -> None:
+    """Raises KernelError if a socket has no room for a connection's state: what a pointer from inet_csk_ca() points to."""
+    declared, states = dict[str, str](), set[str]()
+    for state, pointer, assigned in STATE.findall(dump.read_text(errors="replace")):
+        declared |= {pointer: state} if pointer else {}
+        states |= {declared[assigned]} if assigned in declared else set()
+    for state in sorted(states):
+        probe = dump.with_suffix(".c")
+        sizes = (f"sizeof({state})", "ICSK_CA_PRIV_SIZE")
+        arrays = "".join(f"char (*dcgym_{number})[{size}] = 1.0;\n" for number, size in enumerate(sizes))
+        probe.write_text(f'#include "{source.absolute()}"\n{arrays}')
+        errors = _call([*compiler, "-fsyntax-only", str(probe)], there, source.name).stderr
+        state_bytes, *room_bytes = map(int, ARRAY_BYTES.findall(errors) or (0,))  # an error of the type names the size
+        if room_bytes and state_bytes > room_bytes[0]:
+            why = f"the state of a connection, {state}, has {state_bytes} bytes, and a socket has room for {room_bytes[0]}"
+            raise KernelError(f"{source.name}: {why} (ICSK_CA_PRIV_SIZE); make it smaller, or allocate a part of it in .init")
 
 
 def _check_includes(there: Path, source: Path, listing: Path, sources: Sequence[Path]) -> None:
@@ -232,15 +307,19 @@ def _link(script: Path, objects: Sequence[Path], target: Path) -> list[str]:
 
 
 def _run(argv: Sequence[str], folder: Path, subject: str) -> str:
+    process = _call(argv, folder, subject)
+    if process.returncode:
+        raise KernelError(f"{subject}: {_reason(process.stderr)}")
+    return process.stdout
+
+
+def _call(argv: Sequence[str], folder: Path, subject: str) -> subprocess.CompletedProcess[str]:
     try:
-        process = subprocess.run(
+        return subprocess.run(
             argv, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C"}
         )
     except FileNotFoundError:
         raise UsageError(f"compiling {subject} needs {argv[0]}: apt install gcc binutils") from None
-    if process.returncode:
-        raise KernelError(f"{subject}: {_reason(process.stderr)}")
-    return process.stdout
 
 
 def _reason(errors: str) -> str:

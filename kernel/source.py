@@ -2,7 +2,8 @@
 """Finds the kernel's source: a tested version of the distribution, or a source that the user names.
 
 1. The default is a version listed in sources.toml, as a package of any suite of the Debian mirror that the machine's apt uses.
-2. `--source PATH` names a .deb of a linux-source package, a tarball, or an unpacked tree.
+2. `--source PATH` names a .deb of a linux-source package, a tarball, or an unpacked tree. Of a git work tree it takes the files
+   that git does not ignore, so something may be built in it. No tree is written to.
 3. If no suite offers the default any more, another listed version takes its place, or else the newest of a tested series, with a
    warning.
 4. `--untested-version V` selects that version, with a warning.
@@ -13,9 +14,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -176,7 +178,9 @@ def unpack(path: Path, tree: Path, only: Sequence[str] = ()) -> None:
     extract = ["tar", "-x", "--no-same-owner", "-C", str(tree)]
     members = ["--wildcards", "--no-wildcards-match-slash", *(f"*/{name}" for name in only)] if only else []
     if path.is_dir():
-        _pipe(path, ["tar", "-c", "--exclude-vcs", "-C", str(path), *(only or ["."])], extract)
+        listing = tree.with_name("sources")
+        listing.write_bytes(b"\0".join(map(os.fsencode, only or _files_of_git(path) or ["."])))
+        _pipe(path, ["tar", "-c", "--exclude-vcs", "-C", str(path), "--null", f"--files-from={listing}"], extract)
     elif _is_deb(path):
         inner = ["tar", "-xO", "--wildcards", "./usr/src/linux-source-*.tar.xz"]
         last = [*extract, "--strip-components=1", *members]
@@ -205,16 +209,18 @@ def makefile_version(text: str, path: Path) -> str:
     return f"{variables['VERSION']}.{variables['PATCHLEVEL']}.{sublevel}{variables.get('EXTRAVERSION', '')}"
 
 
-def tree_digest(path: Path) -> str:
+def tree_digest(path: Path, only: Collection[str] | None = None) -> str:
     """Returns the SHA-256 of names, links, modes and contents of a tree without version control files.
 
-    It does not depend on the tree's location.
+    It does not depend on the tree's location. With `only`, it is that of these files.
     """
     total = hashlib.sha256()
     for folder, folders, files in os.walk(path):
         folders[:] = sorted(name for name in folders if name != ".git")
         for name in sorted([*files, *(link for link in folders if Path(folder, link).is_symlink())]):
             file = Path(folder, name)
+            if only is not None and str(file.relative_to(path)) not in only:
+                continue
             if file.is_symlink():
                 kind, content = "link", hashlib.sha256(str(file.readlink()).encode()).hexdigest()
             else:
@@ -225,10 +231,21 @@ def tree_digest(path: Path) -> str:
 
 def _tree(path: Path, progress: Progress) -> Source:
     version = makefile_version(_read(path / "Makefile"), path)
-    if (path / ".config").exists() or (path / "include/config").exists():
+    names = _files_of_git(path)
+    if not names and ((path / ".config").exists() or (path / "include/config").exists()):
         raise UsageError(f"--source {path}: something was built in this tree: clean it with `make -C {path} ARCH=um mrproper`")
     progress.phase(f"lab kernel: read {path}")
-    return _untested(f"tree {tree_digest(path)}", version, path)
+    return _untested(f"tree {tree_digest(path, frozenset(names) if names else None)}", version, path)
+
+
+def _files_of_git(path: Path) -> list[str]:
+    """Returns the names of the files of a git work tree that git does not ignore; none where git cannot say."""
+    if not (path / ".git").exists() or shutil.which("git") is None:
+        return []
+    argv = ["git", "-C", str(path), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    process = subprocess.run(argv, capture_output=True, env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"}, stdin=subprocess.DEVNULL)
+    names = map(os.fsdecode, process.stdout.split(b"\0")) if process.returncode == 0 else ()
+    return sorted({name for name in names if name and os.path.lexists(path / name)})
 
 
 def _untested(identity: str, version: str, path: Path) -> Source:

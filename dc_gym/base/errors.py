@@ -128,6 +128,12 @@ class KernelError(MachineError):
     """The lab kernel could not be found, fetched, patched or built."""
 
 
+class UnbuildableError(KernelError):
+    """The user's own kernel tree could not be built. Exit code 125 lets `git bisect run` go on to another commit."""
+
+    exit_code = 125
+
+
 class LabError(TestbedError):
     """A lab did not boot, died or hung."""
 

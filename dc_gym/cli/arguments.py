@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from dc_gym.base.errors import TestbedError
 
@@ -29,6 +30,13 @@ def names(text: str) -> list[str]:
     if not all(parts) or len(set(parts)) != len(parts):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of different names; write it like a,b")
     return parts
+
+
+def folder(text: str) -> Path:
+    path = Path(text).absolute()
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a folder; give one that exists")
+    return path
 
 
 def size(text: str) -> int:

@@ -74,6 +74,11 @@ def _add_trust(parser: ArgumentParser, effect: str) -> None:
 TRUST_RESULT = "run the code and programs of a result's spec"
 
 
+def _add_kernel_tree(parser: ArgumentParser) -> None:
+    tree = "build the lab kernel from your own Linux tree, which is only read; exit code 125: it does not build (git bisect)"
+    parser.add_argument("--kernel-tree", type=arguments.folder, metavar="DIR", help=tree)
+
+
 def _add_quiet(parser: ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="show no progress on standard error")
 
@@ -137,6 +142,8 @@ def _add_run(commands: Any) -> None:
         action="store_true",
         help="replace the result in DIR, and all files beside it, once the new result is complete",
     )
+    _add_kernel_tree(parser)
+    parser.add_argument("--gdb", action="store_true", help="once the lab has booted, wait until gdb has attached to its kernel")
     _add_plot_choice(parser, "draw plot.png", drawn=True)
     _add_trust(parser, TRUST_RESULT)
     _add_quiet(parser)
@@ -171,6 +178,9 @@ def _add_conformance(commands: Any) -> None:
     parser.add_argument(
         "--jobs", type=arguments.jobs, metavar="N", help="number of labs that run at the same time (default: one per CPU)"
     )
+    _add_kernel_tree(parser)
+    chosen = "choose kernel and TCP by a key of the spec: plugins, controller.name, kernel.patch (may be repeated)"
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=chosen)
     parser.add_argument("--list", action="store_true", help="list the scripts and run none")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every verdict to this file")
     parser.add_argument("--write", type=Path, metavar="FILE", help="update the counts in this document (docs/conformance.md)")

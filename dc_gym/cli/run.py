@@ -10,6 +10,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,11 +37,13 @@ def main(args: Namespace) -> int:
         overrides = _of_flows(args) + _of_qos(args) + args.overrides + ([f"ground={args.ground}"] if args.ground else [])
         overrides += [f"capture.ports={json.dumps(args.pcap)}"] if args.pcap else []
         spec = load(args.spec, overrides, args.seed, trust=args.trust, say=lambda line: say(f"dcgym: {line}", file=sys.stderr))
+        spec = replace(spec, kernel=replace(spec.kernel, tree=args.kernel_tree))
         runner = importlib.import_module("dc_gym.run.runner")
     out = args.out or _default_out(spec)
     before = _drawn(out)
     with choose(args.quiet) as progress:
-        result: Result = runner.run(spec, out, progress, force=args.force, plot=args.plot, disturb=os.environ.get(DISTURB, ""))
+        disturb = os.environ.get(DISTURB, "")
+        result: Result = runner.run(spec, out, progress, force=args.force, plot=args.plot, disturb=disturb, gdb=args.gdb)
     _show_result(result)
     if gone := sorted(before - _drawn(out)):
         remedy = "`dcgym report` and `dcgym plot` make them of the new one"

@@ -44,7 +44,7 @@ from dc_gym.run.agent.reward import WeightedReward
 from dc_gym.run.agent.scene import Scene, flow_info
 from dc_gym.run.grounds.by_hand import ARGV, ByHand
 from dc_gym.run.grounds.ground import check_programs, make_folders
-from dc_gym.run.grounds.lab import lab_config
+from dc_gym.run.grounds.lab import kernel_of, lab_config
 from dc_gym.run.plan import inputs, nics
 from dc_gym.run.plan.experiment import Experiment
 from dc_gym.run.plan.forwarding import may_be_direct
@@ -281,7 +281,7 @@ class Session:
 
     def _in_lab(self, experiment: Experiment) -> SteppedNetwork:
         spec = experiment.spec
-        lab = self._stack.enter_context(Lab(self.lab_config(spec, build.ensure(Quiet()), self._folder), self._hear))
+        lab = self._stack.enter_context(Lab(self.lab_config(spec, kernel_of(spec, Quiet()), self._folder), self._hear))
         if may_be_direct(spec, shell=False):
             self._by_hand = ByHand(lab, self._plan, self._folder / ".lab", self._hear)
         return lab

@@ -110,7 +110,8 @@ def kind_of(spec: Spec) -> str:
     """Returns the kind of run. On one machine, runs of one kind have one fingerprint."""
     own_tcp = (_of_sources(spec.controller.tcp_sources),) if spec.controller.tcp_sources else ()
     read = [identity] if (identity := _of_files(spec)) else []
-    return ", ".join([spec.ground, *_acting_parts(spec), *_methods_in(spec), *own_tcp, *read])
+    patches = map(bounded.sha256_of, spec.kernel.patch)
+    return ", ".join([spec.ground, *_acting_parts(spec), *_methods_in(spec), *own_tcp, *read, *patches])
 
 
 def _of_files(spec: Spec) -> str:

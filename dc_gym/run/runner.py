@@ -23,7 +23,7 @@ from dc_gym.results.copies import copy_inputs
 from dc_gym.results.folder import finish, kept_on_failure, writing
 from dc_gym.run import room
 from dc_gym.run.execution import Clock, execute
-from dc_gym.run.grounds.ground import check_programs, make_folders
+from dc_gym.run.grounds.ground import Ground, check_programs, make_folders
 from dc_gym.run.grounds.selection import ground_of
 from dc_gym.run.loading import Loading, collection_paused
 from dc_gym.run.plan.experiment import Experiment
@@ -39,11 +39,14 @@ if TYPE_CHECKING:
     from dc_gym.run.plan.nics import NicPlan
 
 
-def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot: bool = True, disturb: str = "") -> Result:
+def run(
+    spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot: bool = True, disturb: str = "", gdb: bool = False
+) -> Result:
     """Runs `spec` and leaves its result in `out`. The result may be unfit; reporting that is the caller's task.
 
     Raises TestbedError when the run fails; then nothing is left, except after the traffic (results/folder.py). `disturb` is a
     shell command run during set-up, for tests of determinism. With `plot=False` the plot is left out.
+    With `gdb` a lab waits until gdb has attached.
     """
     out = in_full(out)
     clock = Clock()
@@ -52,17 +55,20 @@ def run(spec: Spec, out: Path, progress: Progress, *, force: bool = False, plot:
     experiment = Experiment.of(spec)
     check_programs()
     with cache.in_use():
-        return _run(experiment, out, clock, progress, force=force, plot=plot, disturb=disturb)
+        return _run(
+            experiment, out, clock, progress, ground_of(experiment.spec, gdb=gdb), force=force, plot=plot, disturb=disturb
+        )
 
 
-def _run(experiment: Experiment, out: Path, clock: Clock, progress: Progress, *, force: bool, plot: bool, disturb: str) -> Result:
+def _run(
+    experiment: Experiment, out: Path, clock: Clock, progress: Progress, ground: Ground, *, force: bool, plot: bool, disturb: str
+) -> Result:
     spec = experiment.spec
     room.check(experiment, out, progress)
     warn_of_headroom(experiment.graph, progress)
     if why := process_room.too_few():
         raise MachineError(why)
     driver = _driver(experiment, progress)
-    ground = ground_of(spec)
     ground.prepare(progress)
     ovs = openvswitch.ensure(progress)
     with writing(out, force) as partial, Loading(plot) as loading:

@@ -35,7 +35,7 @@ from dc_gym.spec.agent import AgentSpec
 from dc_gym.spec.capture import CaptureSpec
 from dc_gym.spec.events import EVENTS, EventSpec, changes, scaled_rate, sections
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, NicSpec
-from dc_gym.spec.settings import ControllerSpec, HostSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
+from dc_gym.spec.settings import ControllerSpec, HostSpec, KernelSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.topologies import presets, telemetry
 from dc_gym.topologies.changes import RATE, Change, with_telemetry
 from dc_gym.topologies.graph import Graph
@@ -97,6 +97,7 @@ class Spec:
     capture: CaptureSpec = field(default_factory=CaptureSpec)
     metrics: MetricsSpec = field(default_factory=MetricsSpec)
     lab: LabSpec = field(default_factory=LabSpec)
+    kernel: KernelSpec = field(default_factory=KernelSpec)
     host: HostSpec = field(default_factory=HostSpec)
 
     def __post_init__(self) -> None:
@@ -121,6 +122,10 @@ class Spec:
         if self.ground == "host" and self.controller.tcp_sources:
             why = "is a TCP of your own, which is compiled for the lab's kernel; on ground \"host\" name one of this machine's"
             raise KeyFault("controller.name", self.controller.name, why)
+        if self.ground == "host" and self.kernel != KernelSpec():
+            raise KeyFault(
+                "kernel", None, 'patches and trees are for the kernel of a lab; give ground = "lab", or leave them out'
+            )
         if self.ground == "host" and self.controller.accecn:
             raise KeyFault("controller.accecn", True, 'needs the kernel of a lab; give ground = "lab", or leave it out')
         if self.ground == "host" and self.monitor.records_acks:
@@ -358,7 +363,7 @@ class Spec:
         tcp = [path for path in self.controller.tcp_sources if path not in self.plugins]
         files = [path for section, name, path in self.paths() if self._field(section, name).metadata["kind"] is CODE_PATH]
         others = [Path(path) for path in (header, self.controller.policy_code) if path is not None]
-        return (*self.plugins, *files, *others, *tcp)
+        return (*self.plugins, *files, *others, *tcp, *self.kernel.patch)
 
     def flows_with_notes(
         self, graph: Graph, seed: int | None = None, *, may_be_idle: bool = False
@@ -455,7 +460,7 @@ class Spec:
                 continue  # the key has no value
             if section == "nic" and not self.controller.nic and self.nic == NicSpec():
                 continue
-            if section == "capture" and not self.capture.ports:
+            if (section == "capture" and not self.capture.ports) or (section == "kernel" and not self.kernel.patch):
                 continue
             values = to_plain(getattr(self, section) if section else self, cls)
             plain |= {section: values} if section else values
@@ -467,6 +472,8 @@ class Spec:
                 if section in tables:
                     tables[section][name] = self._copy(section, name, path)
             plain["plugins"] = [f"{usercode.CODE}/{path.name}" for path in self.plugins]
+            if self.kernel.patch:
+                plain["kernel"]["patch"] = [f"{usercode.CODE}/{path.name}" for path in self.kernel.patch]
             if file := self.controller.policy_code:
                 plain["controller"]["policy"] = f"{usercode.CODE}/{file.name}:{str(self.controller.policy).rpartition(':')[2]}"
         if not self.plugins:
@@ -492,6 +499,7 @@ SECTIONS: dict[str, type] = {
     "capture": CaptureSpec,
     "metrics": MetricsSpec,
     "lab": LabSpec,
+    "kernel": KernelSpec,
     "host": HostSpec,
 }
 

@@ -36,6 +36,8 @@ SHORT = {
 }
 """The keys whose value may replace a whole table, as a plain text. It is the first key's, unless another key has that value."""
 POLICY_KEY = "controller.policy"
+LISTS = ("plugins", result_code.PATCH_KEY)
+"""The keys with lists of files of code. A plain text is a list of one."""
 PLUGGED = ("topology.kind", "topology.marking", "controller.name", "workload.kind")
 """The keys to whose names a plug-in may add."""
 MANIFEST = "manifest.json"
@@ -243,6 +245,9 @@ def _build(data: Mapping[str, Any], source: str, origins: Mapping[str, str], bas
             spec = Spec(**_parse_all(data, base, here))
         for section, name, path in spec.paths():
             _check_file(f"{section}.{name}", path)
+        for path in spec.kernel.patch:
+            _check_file(result_code.PATCH_KEY, path)
+            usercode.read(path)
         _check_code(spec)
         with usercode.blamed():
             _check_network(spec, to_run)
@@ -285,8 +290,6 @@ def _parse_all(data: Mapping[str, Any], base: Path, here: Collection[str]) -> di
             parsed["exec"] = tuple(program.beside(base) for program in parsed["exec"])
         if parsed.get("beside"):
             parsed["beside"] = tuple(traffic.placed(base) for traffic in parsed["beside"])
-        if not section and "plugins" in parsed:
-            parsed["plugins"] = tuple(_place(path, base, "plugins" in here) for path in parsed["plugins"])
         values |= {section: cls(**parsed)} if section else parsed
     return values
 
@@ -295,9 +298,12 @@ def _placed(parsed: dict[str, Any], section: str, cls: type, base: Path, here: C
     """Returns the arguments of a section with absolute paths."""
 
     def based(key: str, value: Any) -> Any:
-        if isinstance(value, str) and f"{section}.{key}" == POLICY_KEY:
+        name = f"{section}.{key}" if section else key
+        if isinstance(value, str) and name == POLICY_KEY:
             return _place_class(value, base, POLICY_KEY in here)
-        return _place(value, base, f"{section}.{key}" in here) if isinstance(value, Path) else value
+        if isinstance(value, tuple) and name in LISTS:
+            return tuple(_place(path, base, name in here) for path in value)
+        return _place(value, base, name in here) if isinstance(value, Path) else value
 
     keys = {key_field.name: key for key, key_field in fields_by_key(cls).items()}
     kind_values = {
@@ -473,8 +479,7 @@ def _put_all(data: dict[str, Any], overrides: Iterable[str], source: str, base: 
     origins: dict[str, str] = {}
     named = [(text.partition("=")[0].strip(), text) for text in overrides]
     for text in (text for name, text in named if name == "plugins"):
-        key, value = _override(text)
-        _put(data, key, [value] if isinstance(value, str) else value)
+        _put(data, *_override(text))
         origins["plugins"] = OVERRIDE
     _run_plugins(data, source, origins, base)  # the other texts may be names and keys that a plug-in registers
     for name, text in [pair for pair in named if pair[0] != "plugins"]:
@@ -505,7 +510,9 @@ def _override(text: str) -> tuple[str, Any]:
                 f"{OVERRIDE} {text!r}: not a TOML list ({error}); quote it: {OVERRIDE} 'plugins=[\"ring.py\"]'"
             ) from None
         value = raw
-    if isinstance(value, str):
+    if isinstance(value, str) and key in LISTS:
+        value = [value]
+    elif isinstance(value, str):
         key = _key_of_section(key, value)
     if isinstance(value, dict) and not _is_table(key):
         raise SpecError(f"{OVERRIDE} {text!r}: the value is {type_name(value)}; set one key at a time")

@@ -25,7 +25,7 @@ from dc_gym.traffic.workload_spec import ExecSpec
 
 __all__ = ["code_of", "items_of", "require_no_code", "require_safe"]
 
-PLUGINS, POLICY_KEY = "plugins", "controller.policy"
+PLUGINS, POLICY_KEY, PATCH_KEY = "plugins", "controller.policy", "kernel.patch"
 REMEDY = "the manifest was changed; get the result again"
 TRUST = "--trust"
 OWN_PACKAGE = "dc_gym"
@@ -42,9 +42,13 @@ class Action:
 
 
 def code_of(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields key and name of all code in the plain contents of a spec: Python files, and the modules of policies."""
-    plugins = spec.get(PLUGINS, [])
-    yield from ((PLUGINS, str(name)) for name in (plugins if isinstance(plugins, list) else [plugins]))
+    """Yields key and name of all code in the plain contents of a spec: files of code, and the modules of policies."""
+    kernel = spec.get("kernel")
+    for key, names in (
+        (PLUGINS, spec.get(PLUGINS, [])),
+        (PATCH_KEY, kernel.get("patch", []) if isinstance(kernel, Mapping) else []),
+    ):
+        yield from ((key, str(name)) for name in (names if isinstance(names, list) else [names]))
     for key, value, kind in _texts(spec):
         if kind is CODE_PATH:
             yield key, value
@@ -56,6 +60,8 @@ def code_of(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def require_no_code(source: str, spec: Mapping[str, Any]) -> None:
     """Raises SpecError if the plain contents of a result's spec name code, for callers that only read the result."""
     for key, name in code_of(spec):
+        if key == PATCH_KEY:  # which readers need not
+            continue
         raise SpecError(f"{source}: {key}: value {name!r} is code, which reading a result does not run; run the result again")
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sections other than network and traffic: `[controller]`, `[time]`, `[monitor]`, `[metrics]`, `[lab]`, `[host]`."""
+"""The sections other than network and traffic.
+
+These are `[controller]`, `[time]`, `[monitor]`, `[metrics]`, `[lab]`, `[kernel]`, `[host]`.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from dc_gym.base.key import (
     MIB,
     MS,
     NUMBERS,
+    PATHS,
     POLICY,
     SIZE,
     TEXT,
@@ -322,6 +326,21 @@ class LabSpec:
         needed = 512 * MIB + max(0, hosts - 256) * MIB // 2
         needed += max(0, nic_flows - 32768) * 4 * KIB
         return self if self.memory_bytes is not None else replace(self, memory_bytes=needed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSpec:
+    """`[kernel]`: changes of the lab kernel itself."""
+
+    patch: tuple[Path, ...] = key(
+        PATHS,
+        (),
+        otherwise="none",
+        help="patches (`patch -p1`), relative to the spec, that the [lab kernel](kernel.md) gets after dc-gym's own, in this "
+        "order; the run uses a kernel with them, beside the default one, and each result keeps them in `code/`",
+    )
+    tree: Path | None = None
+    """The user's own kernel tree. It is no key: no result could keep it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,7 +82,7 @@ def usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 def test_run_hands_over_what_was_asked_for(folder: Path, module: Any, capsys: pytest.CaptureFixture[str]) -> None:
     arguments: list[Any] = []
 
-    def run(spec: Any, out: Path, display: Any, *, force: bool, plot: bool, disturb: str) -> results.Result:
+    def run(spec: Any, out: Path, display: Any, *, force: bool, plot: bool, disturb: str, gdb: bool) -> results.Result:
         arguments.extend([spec.controller.name, spec.seed, out, type(display), force, plot])
         return synthetic.result(folder / out)
 

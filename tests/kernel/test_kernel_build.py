@@ -13,13 +13,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dc_gym.base.errors import KernelError, TestbedError, UsageError
 from dc_gym.base.progress import Quiet
-from dc_gym.cli import kernel
+from dc_gym.cli import kernel, main
+from dc_gym.cli.conformance import host as conformance_host
 from dc_gym.kernel import build, cache, headers, profile, source
 from dc_gym.kernel.apt import Offer
 from dc_gym.kernel.build import Options, Parts
@@ -272,6 +274,108 @@ def test_a_patch_that_is_in_the_kernel_already_is_named(root: Path) -> None:
         make(root)
 
 
+OWN = """--- a/init/main.c
++++ b/init/main.c
+@@ -1,3 +1,3 @@
+ int first;
+-int second;
++int own;
+ int third;
+"""
+
+
+def with_own(root: Path, *texts: str) -> Parts:
+    """Returns the parts with patches of the user's, and gives the tree the file that they change."""
+    own = tuple(root / f"{number}.patch" for number in range(len(texts)))
+    for path, text in zip(own, texts, strict=True):
+        path.write_text(text)
+    (root / "tree/init").mkdir(exist_ok=True)
+    (root / "tree/init/main.c").write_text("int first;\nint second;\nint third;\n")
+    return replace(parts_of(root), own=own)
+
+
+def test_a_patch_of_the_users_makes_a_kernel_beside_the_default_one(root: Path) -> None:
+    twice = OWN.replace("second", "other").replace("own", "second")
+    one, both, swapped = with_own(root, OWN), with_own(root, twice, OWN), with_own(root, OWN, twice)
+    moved = with_own(root, OWN.replace("-1,3 +1,3", "-2,3 +2,3"))  # where equal lines stand counts, too
+    chosen = source.named(root / "tree", Quiet())
+    keys = {parts.key(chosen) for parts in (parts_of(root), moved)}
+    with_own(root, OWN, twice)
+    keys |= {parts.key(chosen) for parts in (one, swapped)}
+    with_own(root, twice, OWN)
+    assert len(keys | {both.key(chosen)}) == 5
+    plain = make(root)
+    built = build.ensure(Quiet(), root / "tree", options=Options(incremental=True), parts=with_own(root, OWN))
+    assert built.fingerprint != plain.fingerprint and len(built.manifest["own_patches_sha256"]) == 64
+    assert "int own;" in (root / "cache/kernel/workshop/tree/init/main.c").read_text()
+    assert build.lookup(chosen, parts_of(root)) == plain
+
+
+def test_a_patch_of_the_users_that_does_not_fit_is_told_with_file_hunk_and_line(root: Path) -> None:
+    parts = with_own(root, OWN.replace("-int second", "-int else"))
+    with pytest.raises(KernelError) as refused:
+        build.ensure(Quiet(), root / "tree", options=Options(incremental=True), parts=parts)
+    assert str(refused.value) == "patch 0.patch does not fit Linux 7.2.99: Hunk #1 FAILED at 1 in init/main.c"
+    assert left_over(root) == []
+
+
+def test_the_workshop_keeps_what_stays_the_same(root: Path) -> None:
+    parts, tree = with_own(root, OWN), root / "cache/kernel/workshop/tree"
+    (root / "tree/init/old.c").write_text("int old;\n")
+    (root / "tree/init/link.c").symlink_to("old.c")
+    build.ensure(Quiet(), root / "tree", options=Options(incremental=True), parts=parts)
+    (tree / "init/main.o").write_text("an object")
+    for path in (tree / "Makefile", tree / "init/main.c"):
+        os.utime(path, (1, 1))
+    (root / "tree/init/old.c").unlink()
+    (root / "tree/init/link.c").unlink()
+    (root / "tree/init/link.c").symlink_to("main.c")
+    again = with_own(root, OWN.replace("int own", "int owned"))
+    build.ensure(Quiet(), root / "tree", options=Options(incremental=True), parts=again)
+    assert (tree / "init/main.c").read_text() == "int first;\nint owned;\nint third;\n"
+    assert (tree / "Makefile").stat().st_mtime == 1 and (tree / "init/main.c").stat().st_mtime > 1
+    assert (tree / "init/main.o").is_file() and not (tree / "init/old.c").exists()
+    assert (tree / "init/link.c").readlink() == Path("main.c")
+
+
+def test_a_work_tree_of_git_may_have_been_built_in_and_is_only_read(root: Path) -> None:
+    tree = root / "tree"
+    if shutil.which("git") is None:
+        pytest.skip("there is no git: apt install git")
+    (tree / ".gitignore").write_text("*.o\n.config\ndrivers/ignored.c\n")
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=n", "-c", "user.email=e@f", "commit", "-qm", "one"]):
+        subprocess.run(["git", "-C", str(tree), *words], check=True)
+    before = source.named(tree, Quiet()).identity
+    for name in (".config", "drivers/a.o", "drivers/ignored.c"):
+        (tree / name).write_text("built")
+    assert source.named(tree, Quiet()).identity == before
+    files = {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+    build.ensure(Quiet(), tree, options=Options(incremental=True), parts=parts_of(root))
+    workshop = root / "cache/kernel/workshop/tree"
+    assert not (workshop / "drivers/a.o").exists() and not (workshop / "drivers/ignored.c").exists()
+    assert {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()} == files
+    (tree / "drivers/new.c").write_text("int fresh;\n")
+    assert source.named(tree, Quiet()).identity != before
+
+
+@pytest.mark.parametrize("words", [("conformance",), ("run", "examples/dumbbell.toml", "--out", "out")])
+def test_a_tree_that_does_not_build_lets_git_bisect_go_on(
+    words: tuple[str, ...], root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        Parts.__init__, "__defaults__", (root / "lab.config", root / "patches", root / "drivers", profile.ARCHIVE, ())
+    )
+    monkeypatch.setattr(conformance_host, "check_programs", lambda kernels_own: None)
+    (root / "broken").touch()
+    monkeypatch.chdir(Path(build.__file__).parents[2])
+    words = tuple(str(root / "out") if word == "out" else word for word in words)
+    assert main.main([*words, "--kernel-tree", str(root / "tree")]) == 125
+    assert "main.c:1: error: it is broken" in capsys.readouterr().err
+    assert not (root / "out").exists()
+    with pytest.raises(SystemExit, match="2"):
+        main.main([*words, "--kernel-tree", str(root / "none")])
+
+
 def test_an_option_that_is_not_honoured_is_named(root: Path) -> None:
     (root / "lab.config").write_text("CONFIG_INPUT=y\n# CONFIG_BASE is not set\nCONFIG_NET=y\n")
     with pytest.raises(KernelError, match=r"lab\.config: CONFIG_INPUT.* y.* n$"):
@@ -451,7 +555,7 @@ def test_time_a_build_of_another_config(root: Path, capsys: pytest.CaptureFixtur
         command("build", "--config", str(root / "lab.config"))
     with pytest.raises(UsageError, match="no such file"):
         command("build", "--config", str(root / "none"), "--no-cache")
-    default = (root / "lab.config", root / "patches", root / "drivers", profile.ARCHIVE)
+    default = (root / "lab.config", root / "patches", root / "drivers", profile.ARCHIVE, ())
     monkeypatch.setattr(Parts.__init__, "__defaults__", default)
     assert command("build", "--config", str(root / "lab.config"), "--no-cache", "--source", str(root / "tree")) == 0
     assert "compile 0 s of CPU" in capsys.readouterr().out

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from facts import states
 from dc_gym import spec
 from dc_gym.base.errors import SpecError
 from dc_gym.ctrl import controllers
+from dc_gym.results import fingerprint
 
 DOCS = Path(__file__).parents[2] / "docs" / "spec.md"
 MINIMAL = """
@@ -135,6 +137,33 @@ def test_an_override_may_be_a_list(path: Path, text: str) -> None:
     programs = 'workload.exec=[{host="h1", command="true"}, {host="h2", command="sh -c \'true, true\'"}]'
     assert [program.host for program in spec.load(path, [programs]).workload.exec] == ["h1", "h2"]
     assert "--set: workload.exec[0].command: is missing" in fault(path, 'workload.exec=[{host="h1"}]')
+
+
+def test_patches_of_the_kernel_are_files_beside_the_spec_that_a_result_keeps(path: Path, tmp_path: Path) -> None:
+    assert "--set: kernel.patch" in fault(path, "kernel.patch=none.patch") and "no such file" in fault(
+        path, "kernel.patch=none.patch"
+    )
+    for name in ("a.patch", "b.patch"):
+        (path.parent / name).write_text(name)
+    plain = spec.load(path)
+    assert "kernel" not in plain.to_dict()
+    assert spec.load(path, ["kernel.patch=a.patch"]).kernel.patch == (path.parent / "a.patch",)
+    path.write_text(f'{path.read_text()}\n[kernel]\npatch = ["b.patch", "a.patch"]\n')
+    read = spec.load(path)
+    assert read.kernel.patch == read.code() == (path.parent / "b.patch", path.parent / "a.patch")
+    copied = read.to_dict(copied=True)
+    assert copied["kernel"] == {"patch": ["code/b.patch", "code/a.patch"]}
+    kinds = {
+        fingerprint.kind_of(plain),
+        fingerprint.kind_of(read),
+        fingerprint.kind_of(spec.load(path, ["kernel.patch=a.patch"])),
+    }
+    assert len(kinds) == 3
+    assert 'ground = "lab"' in fault(path, "ground=host")
+    (tmp_path / "code").mkdir()
+    for file in read.code():
+        shutil.copy(file, tmp_path / "code")
+    assert spec.without_code(copied, tmp_path).graph() == read.graph()
 
 
 def test_a_path_in_an_override_is_of_the_working_folder_or_of_the_spec_s(path: Path, tmp_path, monkeypatch) -> None:

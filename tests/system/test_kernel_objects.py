@@ -64,6 +64,13 @@ def make(kernel: Path, tmp_path: Path) -> Callable[..., Path]:
     return build_texts
 
 
+STATE = """
+struct large { u64 a[14]; };
+static struct large *of(struct sock *sk) { return inet_csk_ca(sk); }
+static int first(struct sock *sk) { return of(sk)->a[0]; }
+"""
+
+
 def named(cubic: str, name: str) -> str:
     return cubic.replace('"cubic"', f'"{name}"')
 
@@ -148,17 +155,23 @@ def test_the_example_adds_one_segment_a_round_trip_and_keeps_70_percent(tmp_path
 @pytest.mark.parametrize(
     "fault, facts",
     [
-        ("for (;;) barrier();", r"the lab hangs.*tcp_mine\.c"),
-        ("*(volatile u32 *)16 = acked;", r"the lab kernel panicked.*tcp_mine\.c"),
+        ("for (;;) barrier();", "the lab hangs"),
+        ("for (;;) tcp_slow_start(tp, 1);", "the lab hangs"),
+        ("*(volatile u32 *)16 = acked;", "the lab kernel panicked: Segfault"),
+        ("tcp_slow_start(NULL, 1);", "the lab kernel panicked: Segfault"),
+        ("BUG();", "the lab kernel panicked: BUG!"),
     ],
 )
-def test_a_tcp_that_hangs_or_crashes_the_kernel_is_named(fault: str, facts: str, tmp_path: Path, registries: None) -> None:
+def test_a_tcp_that_hangs_or_crashes_the_kernel_is_named_with_function_and_line(
+    fault: str, facts: str, tmp_path: Path, registries: None
+) -> None:
     source = (ROOT / "examples" / "tcp_mine.c").read_text()
     first = "if (!tcp_is_cwnd_limited(sk))"
     assert source.count(first) == 1
     (tmp_path / "tcp_mine.c").write_text(source.replace(first, f"{fault}\n\t{first}"))
+    line = source[: source.index(first)].count("\n") + 1
     (tmp_path / "mine.toml").write_text(f'plugins = ["tcp_mine.c"]\ncontroller.name = "mine"\nlab.watchdog = "2s"\n{LOSSY}')
-    with pytest.raises(LabError, match=facts):
+    with pytest.raises(LabError, match=rf"{facts}.*mine_cong_avoid\(\) at tcp_mine\.c:{line}\b"):
         runner.run(load(tmp_path / "mine.toml"), tmp_path / "out", Quiet(), plot=False)
     assert not list(tmp_path.glob("out*"))
 
@@ -216,6 +229,12 @@ def test_several_sources_are_one_object(in_lab: Callable[..., Any], make: Callab
         (tiny(more='static int mine_too __attribute__((section("odd"), used)) = 1;'), "section 'odd'"),
         (tiny(more="static char table[600 << 10];", body="table[jiffies % 7] = 1; return table[5];"), "512 KiB"),
         (tiny(body="return nothing;"), "line 10: 'nothing' undeclared"),
+        (tiny().replace("module_init(start);", ""), "module_init()"),
+        (tiny(more=STATE, body="return first(NULL);"), "struct large, has 112 bytes, and a socket has room for 104"),
+        (
+            tiny(more=STATE.replace("a[14]", "a[13]"), body="BUILD_BUG_ON(sizeof(struct large) > 96); return 0;"),
+            "BUILD_BUG_ON failed",
+        ),
     ],
 )
 def test_what_cannot_become_an_object_is_told_in_one_line(make: Callable[..., Path], text: str, message: str) -> None:

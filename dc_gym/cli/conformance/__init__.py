@@ -10,31 +10,43 @@ scripts for features that the kernel's scripts leave out (DCTCP). docs/conforman
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
+from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
 
 OWN = Path(__file__).parent / "scripts"
 """Folder of dc-gym's own scripts, for features that the kernel's scripts leave out."""
+PRESET = "dumbbell-10m"
+"""The network of the spec by which --set chooses kernel and TCP. No script uses it."""
 
 
 def main(args: Namespace, progress: Progress) -> int:
     """Runs the scripts. Returns 0 when all outcomes are the known ones, otherwise 1."""
     from dc_gym.cli.conformance import host, report
-    from dc_gym.kernel import build, selftests
+    from dc_gym.kernel import objects, selftests
+    from dc_gym.run.grounds.lab import kernel_of
+    from dc_gym.spec import of_preset
 
+    spec = of_preset(PRESET, ["controller.name=cubic", *args.overrides])
+    if spec.controller.nic:
+        raise UsageError(f"--set controller.name={spec.controller.name}: runs in NICs, and the scripts test TCP; name a TCP")
+    spec = replace(spec, kernel=replace(spec.kernel, tree=args.kernel_tree))
     scripts_named = bool(args.scripts)
     report.check_places(args.json, args.write)
     host.check_programs(kernels_own=not scripts_named)
-    kernel = build.ensure(progress)
+    kernel = kernel_of(spec, progress)
     tests = selftests.ensure(kernel.manifest["source"]["identity"], kernel.version, progress, args.source)
     paths = args.scripts or [*sorted(OWN.glob("*.pkt")), *sorted(tests.scripts.glob("*.pkt"))]
     cases, verdicts = host.select(paths, args.only, host.families(args.ip), must_parse=scripts_named)
     if args.list:
         say("\n".join(sorted({case.script.name for case in cases} | {verdict.script for verdict in verdicts})))
         return 0
-    verdicts += host.run(cases, tests.tcp_header.read_text(), kernel.path, args.jobs or host.default_jobs(), progress)
+    tcp = objects.ensure(kernel.folder, spec.controller.tcp_sources) if spec.controller.tcp_sources else None
+    jobs = args.jobs or host.default_jobs()
+    verdicts += host.run(cases, tests.tcp_header.read_text(), kernel.path, jobs, progress, tcp=spec.tcp_name, object=tcp)
     missing_options = [] if scripts_named else report.lacking_options(tests.scripts / "config", kernel.folder / "config")
     say("\n".join(report.lines(verdicts, args.verbose)))
     if missing_options:

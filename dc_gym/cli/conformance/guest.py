@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dc_gym.cli.conformance.calls import Unsupported, libc
-from dc_gym.cli.conformance.interpreter import Failure, Interpreter
+from dc_gym.cli.conformance.interpreter import DEFAULT_TCP, Failure, Interpreter
 from dc_gym.cli.conformance.script import Script
 from dc_gym.cli.conformance.symbols import TcpInfo
 from dc_gym.cli.conformance.tun import FAMILIES
@@ -29,6 +29,7 @@ from dc_gym.run.plan.plan import OUT
 __all__ = ["ScriptOutcome", "ScriptPlan", "ScriptRun", "main"]
 
 CLONE_NEWNET = 0x40000000
+ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 PRIORITY = 10  # SCHED_FIFO: no timer slack, and only the kernel delays this process
 COOKIES = {"ipv4": ("3021b9d889017eeb", "b7c12350a90dc8f5"), "ipv6": ("c1d1e9742a47a9bc", "82af1a8f9a205c34")}
 """Cookies of Fast Open, for the key that the kernel's defaults.sh sets and for a key of zeroes (its ksft_runner.sh)."""
@@ -48,7 +49,9 @@ class ScriptRun:
 class ScriptPlan:
     tcp_header: str
     """Text of linux/tcp.h."""
-    cases: tuple[ScriptRun, ...]
+    tcp: str = DEFAULT_TCP
+    """The TCP of sockets for which a script chooses none but Linux' default."""
+    cases: tuple[ScriptRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +74,25 @@ def main(argv: Sequence[str] = sys.argv) -> int:
     private = Path(argv[1]) / ".lab"
     plan: ScriptPlan = pickle.loads((private / "cases.pickle").read_bytes())
     info = TcpInfo(plan.tcp_header)
+    if plan.tcp != DEFAULT_TCP:  # a namespace takes no other as its default
+        ALLOWED.write_text(f"{ALLOWED.read_text().strip()} {plan.tcp}")
     with (private / OUT / "results.jsonl").open("w") as results:
         for case in plan.cases:
-            verdict = _in_child(case, info)
+            verdict = _in_child(case, info, plan.tcp)
             results.write(json.dumps(asdict(verdict)) + "\n")
             results.flush()
             print(f"::done {verdict.status} {verdict.script} {verdict.family}", flush=True)
     return 0
 
 
-def _in_child(case: ScriptRun, info: TcpInfo) -> ScriptOutcome:
+def _in_child(case: ScriptRun, info: TcpInfo, tcp: str) -> ScriptOutcome:
     """Runs a case in a child process, where it can leave nothing behind."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
         try:
-            os.write(writer, json.dumps(asdict(_run(case, info))).encode())
+            os.write(writer, json.dumps(asdict(_run(case, info, tcp))).encode())
         finally:
             os._exit(0)
     os.close(writer)
@@ -100,14 +105,14 @@ def _in_child(case: ScriptRun, info: TcpInfo) -> ScriptOutcome:
     return ScriptOutcome(**{**fields, "said": tuple(fields["said"])})
 
 
-def _run(case: ScriptRun, info: TcpInfo) -> ScriptOutcome:
+def _run(case: ScriptRun, info: TcpInfo, tcp: str) -> ScriptOutcome:
     """Runs one case in a new namespace."""
     status, why, interpreter = "passed", "", None
     try:
         if libc.unshare(CLONE_NEWNET):  # os.unshare needs Python 3.12
             raise OSError(ctypes.get_errno(), "unshare")
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
-        interpreter = Interpreter(case.script, FAMILIES[case.family], Path(case.folder), info, _defines(case.family))
+        interpreter = Interpreter(case.script, FAMILIES[case.family], Path(case.folder), info, _defines(case.family), tcp)
         interpreter.run()
     except Failure as failure:
         status, why = "failed", str(failure)

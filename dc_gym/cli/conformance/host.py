@@ -25,7 +25,7 @@ from dc_gym.base.progress import Progress
 from dc_gym.base.spelling import unknown
 from dc_gym.base.taken import take_over
 from dc_gym.cli.conformance.guest import ScriptOutcome, ScriptPlan, ScriptRun
-from dc_gym.cli.conformance.interpreter import unsupported
+from dc_gym.cli.conformance.interpreter import DEFAULT_TCP, unsupported
 from dc_gym.cli.conformance.script import Script, ScriptError, parse
 from dc_gym.cli.conformance.tun import FAMILIES
 from dc_gym.kernel.lab import Lab, LabConfig
@@ -118,12 +118,20 @@ def _has_addresses(script: Script, family: str) -> bool:
 
 
 def run(
-    cases: Sequence[ScriptRun], tcp_header: str, kernel: Path, jobs: int, progress: Progress, *, event_loop: bool = True
+    cases: Sequence[ScriptRun],
+    tcp_header: str,
+    kernel: Path,
+    jobs: int,
+    progress: Progress,
+    *,
+    event_loop: bool = True,
+    tcp: str = DEFAULT_TCP,
+    object: Path | None = None,
 ) -> list[ScriptOutcome]:
-    """Returns verdicts in the order of the cases. `event_loop`: as in a LabConfig."""
+    """Returns verdicts in the order of the cases. `event_loop`, `object`: as in a LabConfig. `tcp`: as in a ScriptPlan."""
     jobs = max(1, min(jobs, len(cases)))
     progress.phase(f"conformance: {len(cases)} cases, {jobs} labs at a time")
-    labs = _Labs(tcp_header, kernel, len(cases), progress, event_loop)
+    labs = _Labs(ScriptPlan(tcp_header, tcp), kernel, object, len(cases), progress, event_loop)
     with ThreadPoolExecutor(jobs) as pool:
         parts = [pool.submit(labs.run, cases[first::jobs]) for first in range(jobs)]
         try:
@@ -141,8 +149,11 @@ def run(
 class _Labs:
     """Runs cases in labs, any number of labs at a time, and counts how many cases are done."""
 
-    def __init__(self, tcp_header: str, kernel: Path, total: int, progress: Progress, event_loop: bool) -> None:
-        self._tcp_header, self._kernel, self._total, self._progress = tcp_header, kernel, total, progress
+    def __init__(
+        self, plan: ScriptPlan, kernel: Path, object: Path | None, total: int, progress: Progress, event_loop: bool
+    ) -> None:
+        """`plan` has no cases yet."""
+        self._plan, self._kernel, self._object, self._total, self._progress = plan, kernel, object, total, progress
         self._event_loop = event_loop
         self._done = 0
         self._stopped = False
@@ -173,7 +184,7 @@ class _Labs:
         with scratch(Path(tempfile.gettempdir()), "dcgym-conformance-") as folder:
             private = folder / ".lab"
             (private / OUT).mkdir(parents=True)
-            (private / "cases.pickle").write_bytes(pickle.dumps(ScriptPlan(self._tcp_header, tuple(cases))))
+            (private / "cases.pickle").write_bytes(pickle.dumps(replace(self._plan, cases=tuple(cases))))
             results = private / OUT / "results.jsonl"
             death = ""
             lab = Lab(self._config(folder, cases), self._on_log)
@@ -197,7 +208,8 @@ class _Labs:
             programs=PROGRAMS,
             run_dir=folder,
             writable=[folder / ".lab" / OUT],
-            reads=[Path(name) for name in {case.folder for case in cases}],
+            object=self._object,
+            reads=[*({} if self._object is None else {self._object.parent}), *map(Path, {case.folder for case in cases})],
             argv=python("-m", "dc_gym.cli.conformance.guest", str(folder)),
             env={
                 "PATH": SEARCH,

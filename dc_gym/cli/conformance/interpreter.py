@@ -30,12 +30,14 @@ from dc_gym.cli.conformance.script import Anything, Code, Command, Event, Icmp, 
 from dc_gym.cli.conformance.symbols import SYMBOLS, TcpInfo, code_symbols
 from dc_gym.cli.conformance.tun import Family, Tun
 
-__all__ = ["Failure", "Interpreter", "unsupported"]
+__all__ = ["DEFAULT_TCP", "Failure", "Interpreter", "unsupported"]
 
 KNOWN_OPTIONS = (
     *("ip_version", "mss", "mtu", "tolerance_usecs", "tcp_ts_tick_usecs", "send_omit_free"),
     *("local_ip", "remote_ip", "strict_segments", "tcp_ts_ecr_scaled"),
 )
+DEFAULT_TCP, CHOSEN = "cubic", Path("/proc/sys/net/ipv4/tcp_congestion_control")
+"""Linux' default, which the kernel's scripts set, and where they set it."""
 TOLERANCE_NS = 4_000_000
 TOLERANCE_PART = 8
 JIFFY_NS = 1_000_000
@@ -78,12 +80,16 @@ class _Blocking:
 class Interpreter:
     """Runs one script on one IP version, in the namespace of the caller."""
 
-    def __init__(self, script: Script, family: Family, folder: Path, info: TcpInfo, defines: Mapping[str, str]) -> None:
+    def __init__(
+        self, script: Script, family: Family, folder: Path, info: TcpInfo, defines: Mapping[str, str], tcp: str = DEFAULT_TCP
+    ) -> None:
+        """`tcp` takes the place of Linux' default."""
         unknown = [name for name, _ in script.options if name not in KNOWN_OPTIONS]
         if unknown:
             raise Unsupported(f"option --{unknown[0]}")
         family = family.at(script.option("local_ip"), script.option("remote_ip"))
         self._script, self._family, self._folder, self._info = script, family, folder, info
+        self._tcp = tcp
         self._scaled = script.option("tcp_ts_ecr_scaled") is not None
         self._strict = script.option("strict_segments") is not None
         self._tolerance_ns = int(script.option("tolerance_usecs") or TOLERANCE_NS // 1000) * 1000
@@ -118,6 +124,7 @@ class Interpreter:
     def run(self) -> None:
         """Runs the whole script. Raises Failure at the first event that does not go as written."""
         try:
+            self._replace_default()
             if self._script.init is not None:
                 self._shell(self._script.init)
             self._begin()
@@ -206,6 +213,11 @@ class Interpreter:
         if process.returncode:
             last_lines = (process.stderr or process.stdout).strip().splitlines()[-1:] or [f"status {process.returncode}"]
             raise Failure(f"command `{' '.join(text.split())[:80]}`: {last_lines[0]}")
+        self._replace_default()
+
+    def _replace_default(self) -> None:
+        if self._tcp != DEFAULT_TCP and CHOSEN.read_text().strip() == DEFAULT_TCP:
+            CHOSEN.write_text(self._tcp)
 
     def _code(self, text: str) -> None:
         """Runs Python of the script, which sees tcp_info of the connection."""

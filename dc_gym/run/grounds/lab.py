@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dc_gym.base.errors import LabError
+from dc_gym.base.errors import KernelError, LabError, UnbuildableError
 from dc_gym.base.files import whole
 from dc_gym.base.interpreter import python
 from dc_gym.base.package import PROGRAMS
@@ -24,7 +24,7 @@ from dc_gym.kernel.lab import Lab, LabConfig, LabExit, named_program
 from dc_gym.kernel.openvswitch import OpenVSwitch
 from dc_gym.kernel.user import ENTER_AND_READ, lab_user_may, let_lab_read
 from dc_gym.results import fingerprint
-from dc_gym.run.grounds import frozen
+from dc_gym.run.grounds import debugger, frozen
 from dc_gym.run.grounds.by_hand import ARGV, ByHand
 from dc_gym.run.grounds.ground import Driver, inside, written_by_ground
 from dc_gym.run.grounds.guest import start
@@ -40,6 +40,18 @@ NS = 1e-9
 MOST_SHOWN = 5
 STILL_S = 3.0
 """Wall time without virtual time after which the user sees which program computes."""
+
+
+def kernel_of(spec: Spec, progress: Progress) -> KernelBuild:
+    """Returns the lab kernel with the patches of the spec, of the user's own tree if there is one."""
+    tree, patches = spec.kernel.tree, spec.kernel.patch
+    options = build.Options(incremental=bool(tree or patches))
+    try:
+        return build.ensure(progress, tree, options=options, parts=build.Parts(own=patches))
+    except KernelError as error:
+        if tree is None:
+            raise
+        raise UnbuildableError(str(error)) from error
 
 
 def lab_config(
@@ -114,16 +126,18 @@ class StillProgram:
 class LabGround:
     """A `ground.Ground`."""
 
-    def __init__(self, spec: Spec, shell_folder: Path | None = None) -> None:
-        """`shell_folder` is where a shell's commands work; None: the ground is for a run."""
-        self._spec, self._shell_folder = spec, shell_folder
+    def __init__(self, spec: Spec, shell_folder: Path | None = None, gdb: bool = False) -> None:
+        """`shell_folder` is where a shell's commands work; None: the ground is for a run. With `gdb` the lab waits for that."""
+        self._spec, self._shell_folder, self._gdb = spec, shell_folder, gdb
         self._kernel: KernelBuild
         self._lab: Lab
         self._ended: LabExit
         self._state: LabState
 
     def prepare(self, progress: Progress) -> None:
-        self._kernel = build.ensure(progress)
+        if self._gdb:
+            debugger.check()
+        self._kernel = kernel_of(self._spec, progress)
 
     def run(
         self,
@@ -166,6 +180,10 @@ class LabGround:
             self._lab = lab
             written_plan = plan()
             let_lab_read(partial / ".lab")
+            if self._gdb:
+                debugger.await_gdb(lab, partial / ".lab", progress)
+                if not outside:
+                    lab.answer(GO_ON)
             if outside:
                 by_hand = ByHand(lab, written_plan, partial / ".lab", hear, on_progress)
                 self._answer_all(by_hand, driver, on_progress)

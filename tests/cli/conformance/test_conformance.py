@@ -15,6 +15,7 @@ import pytest
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
+from dc_gym.cli import main as command
 from dc_gym.cli.conformance import host, main, report
 from dc_gym.cli.conformance.calls import CALLS
 from dc_gym.cli.conformance.connection import Connection, State
@@ -456,7 +457,7 @@ def test_every_ip_version(tmp_path: Path, lab_kernel: Path) -> None:
 
 def arguments(**changes: object) -> argparse.Namespace:
     fields = {"scripts": [], "only": [], "ip": "ipv4", "jobs": None, "list": False, "json": None, "write": None, "source": None}
-    return argparse.Namespace(**(fields | {"verbose": False} | changes))
+    return argparse.Namespace(**(fields | {"verbose": False, "overrides": [], "kernel_tree": None} | changes))
 
 
 REPRESENTATIVE = (
@@ -509,3 +510,26 @@ def test_all_scripts_of_the_kernel(tmp_path: Path, lab_kernel: Path, capsys: pyt
     assert len(both[0]) > 400
     for key, case in both[1].items():
         assert both[0][key] == case
+
+
+CHOOSES = """
+0 `sysctl -q net.ipv4.tcp_congestion_control={chosen}`
++0 `test "$(sysctl -n net.ipv4.tcp_congestion_control)" = {used}`
++0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+"""
+
+
+@pytest.mark.lab
+def test_a_chosen_tcp_takes_the_place_of_linux_s_default_alone(
+    tmp_path: Path, registries: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, chosen, used in (("default", "cubic", "mine"), ("named", "reno", "reno")):
+        (tmp_path / f"{name}.pkt").write_text(CHOOSES.format(chosen=chosen, used=used))
+    tmp_path.chmod(0o755)
+    words = ["conformance", str(tmp_path), "--ip", "ipv4", "--quiet"]
+    plug_in = Path(__file__).parents[3] / "examples/tcp_mine.c"
+    assert command.main([*words, "--set", f"plugins={plug_in}", "--set", "controller.name=mine"]) == 0
+    assert command.main(words) == 1
+    assert "not as expected: default (ipv4) failed\n" in capsys.readouterr().out
+    assert command.main([*words, "--set", "controller.name=dcqcn"]) == 2
+    assert "name a TCP" in capsys.readouterr().err

@@ -182,6 +182,18 @@ def test_what_trust_allowed_once_counts_as_run(tmp_path: Path, mark: Path) -> No
     assert specs.load(folder / "manifest.json").plugins
 
 
+@pytest.mark.usefixtures("rerun")
+def test_a_patch_of_the_kernel_is_code(tmp_path: Path, mark: Path) -> None:
+    folder = a_result(tmp_path / "theirs", mark)
+    written = json.loads((folder / "manifest.json").read_text())["spec"]
+    del written["plugins"]
+    put_code(folder, "a patch", written | {"kernel": {"patch": ["code/mine.py"]}})
+    assert "its spec runs code/mine.py" in refusal(folder)
+    put_code(folder, "a patch", written | {"kernel": {"patch": ["code/other.patch"]}})
+    with pytest.raises(SpecError, match=r"kernel\.patch.*'code/other\.patch'"):
+        specs.load(folder / "manifest.json", trust=True)
+
+
 def test_a_file_that_known_code_could_import_is_refused(tmp_path: Path, mark: Path) -> None:
     folder = a_result(tmp_path / "theirs", mark)
     remember_code(folder)

@@ -29,12 +29,12 @@ from dc_gym.base.errors import AgentError, LabError, ProtocolError, UsageError
 from dc_gym.base.files import scratch
 from dc_gym.base.progress import Quiet
 from dc_gym.ctrl.nic import algorithms
-from dc_gym.kernel import build, cache, openvswitch
+from dc_gym.kernel import cache, openvswitch
 from dc_gym.kernel.lab import Lab
 from dc_gym.nets import nic_policy
 from dc_gym.nets.nic_policy import TABLE_WORDS, Words
 from dc_gym.run.grounds.ground import check_programs, make_folders
-from dc_gym.run.grounds.lab import GRACE_NS, lab_config
+from dc_gym.run.grounds.lab import GRACE_NS, kernel_of, lab_config
 from dc_gym.run.plan.experiment import Experiment
 from dc_gym.run.plan.nics import STEP_DTYPE, base_rtts_ns
 from dc_gym.run.plan.plan import NIC_TABLE
@@ -186,7 +186,7 @@ class DataPath:
             nic_policy.write_table(self._tables[0], private / NIC_TABLE)
             spec = self.experiment.spec
             limit_ns = spec.lab.t0_ns + spec.time.duration_ns + GRACE_NS
-            self._lab = self._stack.enter_context(Lab(lab_config(spec, build.ensure(Quiet()), folder, limit_ns)))
+            self._lab = self._stack.enter_context(Lab(lab_config(spec, kernel_of(spec, Quiet()), folder, limit_ns)))
             self.boots += 1
         except BaseException:
             self.close()
