@@ -56,7 +56,9 @@ def events(result: Result) -> Iterator[Event]:
         yield _event(str(row["label"]), "i", row["t_ns"], RUN, s="g")
     yield from _flows(result)
     for row in _rows(result, "decisions", "t_ns", "flow", "event", "flags", *DECISION_FACTS):
-        yield _event(row["event"], "i", row["t_ns"], FLOWS, row["flow"] + 1, s="t", args={key: row[key] for key in DECISION_FACTS})
+        yield _event(
+            row["event"], "i", row["t_ns"], FLOWS, row["flow"] + 1, s="t", args={key: row[key] for key in DECISION_FACTS}
+        )
     for row in _rows(result, "queues", "t_ns", "port", "backlog_bytes"):
         yield _event(row["port"], "C", row["t_ns"], QUEUES, args={"backlog_bytes": row["backlog_bytes"]})
     yield from _pauses(result)
