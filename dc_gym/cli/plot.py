@@ -10,8 +10,7 @@ from argparse import Namespace
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.terminal import say
-from dc_gym.results import event_trace
-from dc_gym.results.figures import curves, learning, slowdown, spec_keys, timeline
+from dc_gym.results.figures import curves, event_trace, learning, slowdown, spec_keys, timeline
 from dc_gym.results.figures.curves import FLOW_SIZE
 from dc_gym.results.learning_curve import is_training
 from dc_gym.results.results import is_result, load_result, result_folders

@@ -15,8 +15,8 @@ import synthetic
 from synthetic import MS, S, flow_row
 
 from dc_gym.cli import main
-from dc_gym.results import event_trace
-from dc_gym.results.event_trace import AGENTS, FLOWS, PAUSES, QUEUES, RUN
+from dc_gym.results.figures import event_trace
+from dc_gym.results.figures.event_trace import AGENTS, FLOWS, PAUSES, QUEUES, RUN
 from dc_gym.results.results import Result, write_derived
 
 ENDED = {"start_ns": 1_234_567, "end_ns": 5_000_000_001, "fct_ns": 4_998_765_434, "size_bytes": 9000, "retransmits": 3}
