@@ -29,10 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     check.add_argument("--here", action="store_true", help="run it in this machine's kernel, as root, instead of a lab")
     check.add_argument("--no-kernel", action="store_true", help="run it in userspace only")
+    importing = commands.add_parser("import", help="make an algorithm of a device file for NVIDIA's DOCA PCC")
+    importing.add_argument("files", nargs="+", type=Path, metavar="FILE.c", help="the C sources of the device program")
+    importing.add_argument("--name", metavar="NAME", help="what specs call it (default: the first file's name)")
+    importing.add_argument("--include", action="append", type=Path, default=[], metavar="DIR", help="a folder with its headers")
+    importing.add_argument("--out", type=Path, metavar="DIR", help="the folder for NAME.h and NAME.py (default: the first file's)")
+    importing.add_argument("--force", action="store_true", help="replace these files even if they were made of other sources")
 
 
 def main(args: argparse.Namespace) -> int:
-    return {"list": _list, "show": _show, "check": _check}[args.action](args)
+    return {"list": _list, "show": _show, "check": _check, "import": _import}[args.action](args)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -100,3 +106,17 @@ def _check(args: argparse.Namespace) -> int:
     from dc_gym.cli import nic_check
 
     return nic_check.main(args)
+
+
+def _import(args: argparse.Namespace) -> int:
+    from dc_gym.base.files import scratch
+    from dc_gym.ctrl.nic.doca import importer
+
+    name = args.name or args.files[0].stem.lower().replace("_", "-")
+    out = args.out or args.files[0].parent
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        algorithm = importer.read(args.files, name, args.include, out, folder, args.force)
+    say(f"{out / name}.h and {name}.py: events {', '.join(algorithm.events)}; {len(algorithm.parameters)} parameters")
+    say(f"  dcgym nic check {out / name}.h")
+    say(f'  plugins = ["{name}.py"] and controller.name = "{name}" in a spec')
+    return 0
