@@ -208,7 +208,7 @@ class DeviceFile:
             return _begin(node), "a loop without a constant bound; compare with a constant, as in i < 32"
         if re.search(r"\b(float|double)\b", _type(node)):
             return _begin(node), f"{_type(node)}: a NIC counts in integers"
-        if node.get("castKind") == "IntegralToPointer":
+        if node.get("castKind") == "IntegralToPointer" and not any(each["kind"] == "CallExpr" for each in _walk(node)):
             return _begin(node), "a pointer made of a number; an algorithm has its context alone"
         if kind == "GCCAsmStmt":
             return _begin(node), "assembly; an algorithm is C"
@@ -258,8 +258,7 @@ class DeviceFile:
 
     def _end(self, node: Node) -> int:
         """Returns the offset behind a declaration, its semicolon included."""
-        inner = node.get("inner", ())
-        if inner and inner[-1]["kind"] == "CompoundStmt":
+        if any(child["kind"] == "CompoundStmt" for child in node.get("inner", ())):
             return _after(node)
         return self.text.index(";", _after(node)) + 1
 

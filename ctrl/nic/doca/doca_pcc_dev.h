@@ -20,6 +20,9 @@
 #define DOCA_PCC_DEV_API extern
 #endif
 
+#define FORCE_INLINE  static inline __attribute__((always_inline)) /* sample files use these two */
+#define ALWAYS_INLINE FORCE_INLINE
+
 #define DOCA_PCC_DEV_LOG_MAX_RATE 20 /* rates are in 2^-20 of the line */
 #define DOCA_PCC_DEV_MAX_RATE     (1u << DOCA_PCC_DEV_LOG_MAX_RATE)
 #define DOCA_PCC_DEV_MAX_NUM_PORTS 1 /* of a NIC here */

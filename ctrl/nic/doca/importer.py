@@ -54,7 +54,10 @@ def read(sources: Sequence[Path], name: str, includes: Sequence[Path], out: Path
     mark = mark_of("nic import", list(sources), out / f"{name}.h")
     header = folder / f"{name}.h"
     header.write_text(_header(device, _set_up(device, folder), name, mark))
-    algorithm = build.compile_header(header, folder, name)
+    try:
+        algorithm = build.compile_header(header, folder, name)
+    except UsageError as error:  # of a line of the device file
+        raise UsageError(str(error).removeprefix(f"{header}: ")) from None
     plugin = _plugin(name, "cnp" in algorithm.events, mark)
     for path in (out / f"{name}.h", out / f"{name}.py"):
         require_place(path, is_marked(mark), force=force)
@@ -66,13 +69,13 @@ def read(sources: Sequence[Path], name: str, includes: Sequence[Path], out: Path
 def _set_up(device: DeviceFile, folder: Path) -> SetUp:
     """Compiles the file for this machine, checks the size of its context, and runs what it does once."""
     checks = [
-        f'#line {line.number} "{Path(line.file).name}"\n_Static_assert(sizeof(*({kind})0) <= {CONTEXT_BYTES}, "the context of a flow has'
+        f'# {line.number} "{Path(line.file).name}"\n_Static_assert(sizeof(*({kind})0) <= {CONTEXT_BYTES}, "the context of a flow has'
         f' {CONTEXT_BYTES} bytes");\n'
         for line, kind in device.context_types()
     ]
     source, program = folder / "device-checked.i", folder / "device"
     source.write_text(device.text + "".join(checks))
-    flags = ("-std=gnu11", "-w", "-O1", "-Wl,--unresolved-symbols=ignore-all", f"-I{HERE}", "-o", str(program))
+    flags = ("-std=gnu11", "-w", "-O1", "-static", "-Wl,--unresolved-symbols=ignore-all", f"-I{HERE}", "-o", str(program))
     argv = ["gcc", *flags, "-x", "c", str(HERE / "probe.c"), "-x", "cpp-output", str(source)]
     process = subprocess.run(argv, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
     if process.returncode:
