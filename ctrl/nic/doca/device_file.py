@@ -151,13 +151,13 @@ class DeviceFile:
 
     @cached_property
     def _users(self) -> list[Node]:
-        return [node for node in self._top if self._line(_begin(node)).user]
+        return [node for node in self._top if self._line(_begin(node)).user and not node.get("isImplicit")]
 
     @cached_property
     def _functions(self) -> dict[str, list[Node]]:
         functions: dict[str, list[Node]] = {}
         for node in self._users:
-            if node["kind"] == "FunctionDecl" and not node.get("isImplicit"):
+            if node["kind"] == "FunctionDecl":
                 functions.setdefault(node["name"], []).append(node)
         return functions
 
