@@ -35,10 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     importing.add_argument("--include", action="append", type=Path, default=[], metavar="DIR", help="a folder with its headers")
     importing.add_argument("--out", type=Path, metavar="DIR", help="the folder for NAME.h and NAME.py (default: the first file's)")
     importing.add_argument("--force", action="store_true", help="replace these files even if they were made of other sources")
+    export = commands.add_parser("export", help="write an algorithm as a device file for NVIDIA's DOCA PCC")
+    export.add_argument("name", metavar="NAME|FILE", help="an algorithm of `dcgym nic list`, or a header of your own (*.h)")
+    export.add_argument("--target", choices=("doca-pcc",), required=True, help="the vendor's interface")
+    export.add_argument("--preset", default="", metavar="NAME", help="the preset of its parameters (default: the first)")
+    export.add_argument("--line", default="100Gbit/s", metavar="RATE", help="the line rate of the NIC (default: %(default)s)")
+    export.add_argument("--out", type=Path, metavar="FILE.c", help="the file to write (default: NAME-doca-pcc.c)")
+    export.add_argument("--force", action="store_true", help="replace any file of that name")
 
 
 def main(args: argparse.Namespace) -> int:
-    return {"list": _list, "show": _show, "check": _check, "import": _import}[args.action](args)
+    return {"list": _list, "show": _show, "check": _check, "import": _import, "export": _export}[args.action](args)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -119,4 +126,18 @@ def _import(args: argparse.Namespace) -> int:
     say(f"{out / name}.h and {name}.py: events {', '.join(algorithm.events)}; {len(algorithm.parameters)} parameters")
     say(f"  dcgym nic check {out / name}.h")
     say(f'  plugins = ["{name}.py"] and controller.name = "{name}" in a spec')
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    from dc_gym.base.files import scratch
+    from dc_gym.base.units import parse_rate_bps
+    from dc_gym.ctrl.nic import algorithms, build
+    from dc_gym.ctrl.nic.doca import exporter
+
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        header = Path(args.name) if args.name.endswith(".h") else algorithms.header_of(args.name)
+        algorithm = build.compile_header(header, folder)
+        out = args.out or Path(f"{algorithm.name}-{args.target}.c")
+        say(exporter.write(algorithm, args.preset, parse_rate_bps(args.line, "--line"), out, args.force))
     return 0
