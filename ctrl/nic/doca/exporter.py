@@ -6,20 +6,17 @@ DOCA knows no window, no bytes of ACKs, no timeouts, and tells nothing of the pa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import put
 from dc_gym.base.outputs import is_marked, mark_of, require_place
-from dc_gym.ctrl.nic import algorithms, build, golden
+from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.algorithm import Algorithm
+from dc_gym.ctrl.nic.doca.headers import inlined
 
 CONTEXT_WORDS, PARAMETERS_MAX = 12, 44
-INCLUDE = re.compile(r'#include "(.+)"')
-TYPES = "typedef uint16_t __be16;\ntypedef uint32_t __u32;\ntypedef uint64_t __be64, __u64;"
-"""What lab_int.h has from <linux/types.h>, which a NIC has not."""
 
 
 def write(algorithm: Algorithm, preset: str, line_bps: int, out: Path, force: bool = False) -> Path:
@@ -33,7 +30,7 @@ def write(algorithm: Algorithm, preset: str, line_bps: int, out: Path, force: bo
         force: Replace any file there.
     """
     setting = algorithms.resolve_parameters(algorithm, preset, {}, line_bps)
-    _require(algorithm, setting.preset, setting.values)
+    _require(algorithm, setting.preset)
     rows = [
         (setting.values[each.name], each.least, each.greatest, f"{each.name}, {each.help} ({each.unit})")
         for each in algorithm.parameters
@@ -49,7 +46,7 @@ def write(algorithm: Algorithm, preset: str, line_bps: int, out: Path, force: bo
     return put(out, _text(algorithm, setting.preset, rows, mark).encode())
 
 
-def _require(algorithm: Algorithm, preset: str, values: dict[str, int] | object) -> None:
+def _require(algorithm: Algorithm, preset: str) -> None:
     """Raises UsageError if DOCA PCC lacks something that the algorithm needs."""
     name = algorithm.name
     for needed, what in ((algorithm.table, "a policy's table"), (algorithm.telemetry, "telemetry of switch ports")):
@@ -62,25 +59,6 @@ def _require(algorithm: Algorithm, preset: str, values: dict[str, int] | object)
     argv = golden.runner_argv(algorithm, golden.values_of(algorithm, preset))
     if any(row.window_bytes for row in golden.decisions(argv, golden.trace("fabric", algorithm, 1))):
         raise UsageError(f"{name} with preset {preset!r} sets windows, and DOCA PCC has rates alone; give a --preset without them")
-
-
-def _inlined(path: Path, seen: set[Path]) -> str:
-    """Returns a header with those that it includes in their places, each once."""
-    seen.add(path)
-    lines = []
-    for line in path.read_text().splitlines():
-        match = INCLUDE.match(line)
-        if line == "#include <linux/types.h>":
-            lines.append(TYPES)
-        elif match is None:
-            lines.append(line)
-        elif match[1] != "bpf.h":
-            folders = (path.parent, build.SOURCES, build.DRIVERS)
-            found = next((place for folder in folders if (place := (folder / match[1]).resolve()).is_file()), None)
-            if found is None:
-                raise UsageError(f"{path}: it includes {match[1]}, which is not beside it")
-            lines += [] if found in seen else [_inlined(found, seen)]
-    return "\n".join(lines)
 
 
 def _text(algorithm: Algorithm, preset: str, rows: Sequence[tuple[int, int, int, str]], mark: str) -> str:
@@ -99,7 +77,7 @@ def _text(algorithm: Algorithm, preset: str, rows: Sequence[tuple[int, int, int,
 #include <doca_pcc_dev_event.h>
 #include <doca_pcc_dev_algo_access.h>
 
-{_inlined(algorithm.header.resolve(), set())}
+{inlined(algorithm.header.resolve())}
 
 #define PATH   {len(algorithm.parameters)} /* first parameter of the path */
 #define RATE   CC_STATE_WORDS /* word of the context: the rate in force; 0: a new flow */

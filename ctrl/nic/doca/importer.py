@@ -16,6 +16,7 @@ from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import build
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.doca.device_file import ALGO, CONTEXT_BYTES, HERE, INIT, DeviceFile
+from dc_gym.ctrl.nic.doca.headers import inlined
 
 EVENTS = {2: "CC_CNP", 3: "CC_TX", 4: "CC_ACK", 5: "CC_NACK", 6: "CC_RTT"}
 COUNTERS = 16
@@ -119,7 +120,7 @@ def _header(device: DeviceFile, set_up: SetUp, name: str, mark: str) -> str:
 #pragma GCC system_header
 
 #define PCC_SLOT {set_up.slot}
-#include "doca/pcc.h"
+{inlined(HERE / "pcc.h", ("cc.h",))}
 
 #define CC_NAME        "{name}"
 #define CC_HELP        "{files}, imported from DOCA PCC"
