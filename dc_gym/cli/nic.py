@@ -8,8 +8,12 @@ import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dc_gym.base.terminal import say
+
+if TYPE_CHECKING:
+    from dc_gym.ctrl.nic.algorithm import Algorithm
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     importing.add_argument("files", nargs="+", type=Path, metavar="FILE.c", help="the C sources of the device program")
     importing.add_argument("--name", metavar="NAME", help="what specs call it (default: the first file's name)")
     importing.add_argument("--include", action="append", type=Path, default=[], metavar="DIR", help="a folder with its headers")
-    importing.add_argument("--out", type=Path, metavar="DIR", help="the folder for NAME.h and NAME.py (default: the first file's)")
+    importing.add_argument(
+        "--out", type=Path, metavar="DIR", help="the folder for NAME.h and NAME.py (default: the first file's)"
+    )
     importing.add_argument("--force", action="store_true", help="replace these files even if they were made of other sources")
     export = commands.add_parser("export", help="write an algorithm as a device file for NVIDIA's DOCA PCC")
     export.add_argument("name", metavar="NAME|FILE", help="an algorithm of `dcgym nic list`, or a header of your own (*.h)")
@@ -71,15 +77,10 @@ def _show(args: argparse.Namespace) -> int:
     from dc_gym.base.files import scratch
     from dc_gym.base.readable import columns
     from dc_gym.base.units import parse_rate_bps
-    from dc_gym.ctrl.nic import algorithm, algorithms, build
+    from dc_gym.ctrl.nic import algorithms
 
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
-        if args.name.endswith(".h"):
-            header = Path(args.name)
-            runner = build.compile_runner(header, folder)
-            nic_algorithm = algorithm.describe(header, runner, folder / "none")
-        else:
-            nic_algorithm = algorithms.load(args.name, folder)
+        nic_algorithm = _algorithm(args.name, folder)
     line_bps = parse_rate_bps(args.line, "--line") if args.line else algorithms.SCALED_FOR_BPS
     setting = algorithms.resolve_parameters(nic_algorithm, args.preset, {}, line_bps)
     if args.json:
@@ -109,6 +110,16 @@ def _show(args: argparse.Namespace) -> int:
     return 0
 
 
+def _algorithm(name: str, folder: Path) -> Algorithm:
+    """Returns an algorithm by its name, or that of a header, compiled in a folder."""
+    from dc_gym.ctrl.nic import algorithm, algorithms, build
+
+    if not name.endswith(".h"):
+        return algorithms.load(name, folder)
+    header = Path(name)
+    return algorithm.describe(header, build.compile_runner(header, folder), folder / "none")
+
+
 def _check(args: argparse.Namespace) -> int:
     from dc_gym.cli import nic_check
 
@@ -132,12 +143,10 @@ def _import(args: argparse.Namespace) -> int:
 def _export(args: argparse.Namespace) -> int:
     from dc_gym.base.files import scratch
     from dc_gym.base.units import parse_rate_bps
-    from dc_gym.ctrl.nic import algorithms, build
     from dc_gym.ctrl.nic.doca import exporter
 
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
-        header = Path(args.name) if args.name.endswith(".h") else algorithms.header_of(args.name)
-        algorithm = build.compile_header(header, folder)
+        algorithm = _algorithm(args.name, folder)
         out = args.out or Path(f"{algorithm.name}-{args.target}.c")
         say(exporter.write(algorithm, args.preset, parse_rate_bps(args.line, "--line"), out, args.force))
     return 0

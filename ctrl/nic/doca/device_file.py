@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,10 +23,20 @@ from dc_gym.ctrl.nic.build import first_error
 HERE = Path(__file__).resolve().parent
 ALGO, INIT = "doca_pcc_dev_user_algo", "doca_pcc_dev_user_init"
 CONTEXT, CONTEXT_BYTES = "doca_pcc_dev_algo_ctxt_t *", 48
-BUILTIN = frozenset({"memcpy", "memmove", "memset"})
-MEMBERS = frozenset(
-    "rate rtt_req algo_slot ev_type ev_subtype port_num flags sent_32bytes sent_pkts num_coalesced word".split()
-)
+BUILTIN = {"memcpy", "memmove", "memset"}
+MEMBERS = {
+    "rate",
+    "rtt_req",
+    "algo_slot",
+    "ev_type",
+    "ev_subtype",
+    "port_num",
+    "flags",
+    "sent_32bytes",
+    "sent_pkts",
+    "num_coalesced",
+    "word",
+}
 """Members of the API's types: names that stay."""
 INLINE = "__attribute__((always_inline)) "
 LOOPS = ("ForStmt", "WhileStmt", "DoStmt")
@@ -75,7 +86,11 @@ class DeviceFile:
         edits = sorted([*self._edits(), (len(self.text), 0, "")])
         parts, at = [], 0
         for offset, removed, inserted in edits:
-            parts += [self.text[at : max(at, offset)], inserted, re.sub(r"[^\n]", " ", self.text[max(at, offset) : offset + removed])]
+            parts += [
+                self.text[at : max(at, offset)],
+                inserted,
+                re.sub(r"[^\n]", " ", self.text[max(at, offset) : offset + removed]),
+            ]
             at = max(at, offset + removed)
         names = self._own_names()
         lines = "".join(parts).split("\n")
@@ -135,8 +150,6 @@ class DeviceFile:
         return starts, lines
 
     def _line(self, offset: int) -> Line:
-        from bisect import bisect_right
-
         return self._lines[bisect_right(self._starts, offset) - 1]
 
     def _marked(self, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -168,7 +181,9 @@ class DeviceFile:
     @cached_property
     def _api(self) -> frozenset[str]:
         return frozenset(
-            node["name"] for node in self._top if node["kind"] == "FunctionDecl" and self._line(_begin(node)).file.startswith(str(HERE))
+            node["name"]
+            for node in self._top
+            if node["kind"] == "FunctionDecl" and self._line(_begin(node)).file.startswith(str(HERE))
         )
 
     def _body(self, name: str) -> Node | None:
@@ -197,6 +212,8 @@ class DeviceFile:
                 called = node["referencedDecl"]["name"]
                 if self._body(called) is None and called not in self._api | BUILTIN and not called.startswith("__builtin_"):
                     yield _begin(node), f"{called}() is not in the file, and no function that algorithms here may call"
+                elif of_algorithm and name in self._reached(called):
+                    yield _begin(node), f"{called}() calls itself; an algorithm has no recursion"
                 elif of_algorithm and id(node) not in callees and not called.startswith("__builtin_"):
                     yield _begin(node), f"{called} is used as a pointer; call functions by their names"
             if of_algorithm:
@@ -215,7 +232,11 @@ class DeviceFile:
         if kind == "CallExpr" and _callee(node) is None:
             return _begin(node), "a call through a pointer; call functions by their names"
         declared = self._variables.get(node.get("referencedDecl", {}).get("id", ""), node)
-        if declared["kind"] == "VarDecl" and (declared is not node or node.get("storageClass") == "static") and not _constant(declared):
+        if (
+            declared["kind"] == "VarDecl"
+            and (declared is not node or node.get("storageClass") == "static")
+            and not _constant(declared)
+        ):
             return _begin(declared), f"{declared['name']} is memory of its own; keep it in the flow's context"
         return None
 
@@ -228,11 +249,11 @@ class DeviceFile:
                     yield from self._inlined(node)
                 else:
                     yield _begin(node), self._end(node) - _begin(node), ""
-        for node in self._variables.values():
-            if node["id"] in used and "storageClass" not in node:
-                yield _begin(node), 0, "static "
-            elif node["id"] not in used:
-                yield from self._without(node)
+        for start, nodes in self._declarations().items():
+            if not used & {node["id"] for node in nodes}:
+                yield from self._without(start, nodes[-1])
+            elif "storageClass" not in nodes[0]:
+                yield start, 0, "static "
         for name in reached:
             for node in _walk(self._body(name)):
                 callee = _callee(node)
@@ -250,11 +271,18 @@ class DeviceFile:
         else:
             yield opening, self.text.index(")", opening) - opening, "doca_pcc_dev_event_t *pcc_here"
 
-    def _without(self, node: Node) -> Iterator[tuple[int, int, str]]:
-        """Removes a variable; a type that is declared with it stays."""
-        types = [other for other in self._users if other["kind"] in ("EnumDecl", "RecordDecl") and _begin(other) == _begin(node)]
-        start = _after(types[-1]) if types else _begin(node)
-        yield start, self._end(node) - start - bool(types), ""
+    def _declarations(self) -> dict[int, list[Node]]:
+        """Returns the variables that are declared together, by the offset where the declaration begins."""
+        together: dict[int, list[Node]] = {}
+        for node in self._variables.values():
+            together.setdefault(_begin(node), []).append(node)
+        return together
+
+    def _without(self, start: int, last: Node) -> Iterator[tuple[int, int, str]]:
+        """Removes variables; a type that is declared with them stays."""
+        types = [node for node in self._users if node["kind"] in ("EnumDecl", "RecordDecl") and _begin(node) == start]
+        start = _after(types[-1]) if types else start
+        yield start, self._end(last) - start - bool(types), ""
 
     def _end(self, node: Node) -> int:
         """Returns the offset behind a declaration, its semicolon included."""
@@ -307,7 +335,8 @@ def _is_constant(node: Node, *, zero: bool = False) -> bool:
     leaves = [each for each in _walk(node) if not each.get("inner")]
     values = [each.get("value", "1") for each in leaves]
     kinds = all(
-        each["kind"] in ("IntegerLiteral", "UnaryExprOrTypeTraitExpr") or each.get("referencedDecl", {}).get("kind") == "EnumConstantDecl"
+        each["kind"] in ("IntegerLiteral", "UnaryExprOrTypeTraitExpr")
+        or each.get("referencedDecl", {}).get("kind") == "EnumConstantDecl"
         for each in leaves
     )
     return kinds and bool(leaves) and (zero or values != ["0"])

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Declares documented names of DOCA PCC's device API, so that a device file compiles here: one that `dcgym nic
- * import` reads, or one that `dcgym nic export` wrote.
+ * Declares documented names of DOCA PCC's device API, so that a device file compiles here: one that `dcgym
+ * nic import` reads, or one that `dcgym nic export` wrote.
  *
- * Names and meanings are those of NVIDIA's public documentation ("DOCA PCC" on docs.nvidia.com) and of calls in
- * its public sample files (github.com/NVIDIA-DOCA/doca-samples, applications/pcc, at 03a76cf). Types of values,
- * the order of members and all text are ours. The numbers of events are those of cc.h. Nothing here ran on a NIC.
+ * Names and meanings are those of NVIDIA's public documentation ("DOCA PCC" on docs.nvidia.com) and of calls
+ * in its public sample files (github.com/NVIDIA-DOCA/doca-samples, applications/pcc, at 03a76cf). Types of
+ * values, the order of members and all text are ours. The numbers of events are those of cc.h. Nothing here
+ * ran on a NIC.
  */
 #ifndef DCGYM_DOCA_PCC_DEV_H
 #define DCGYM_DOCA_PCC_DEV_H
@@ -23,8 +24,8 @@
 #define FORCE_INLINE  static inline __attribute__((always_inline)) /* sample files use these two */
 #define ALWAYS_INLINE FORCE_INLINE
 
-#define DOCA_PCC_DEV_LOG_MAX_RATE 20 /* rates are in 2^-20 of the line */
-#define DOCA_PCC_DEV_MAX_RATE     (1u << DOCA_PCC_DEV_LOG_MAX_RATE)
+#define DOCA_PCC_DEV_LOG_MAX_RATE  20 /* rates are in 2^-20 of the line */
+#define DOCA_PCC_DEV_MAX_RATE      (1u << DOCA_PCC_DEV_LOG_MAX_RATE)
 #define DOCA_PCC_DEV_MAX_NUM_PORTS 1 /* of a NIC here */
 
 enum doca_pcc_dev_event_type_enum {
@@ -89,9 +90,9 @@ extern void doca_pcc_dev_user_init(uint32_t *disable_event_bitmask);
 extern void doca_pcc_dev_user_algo(doca_pcc_dev_algo_ctxt_t *algo_ctxt, doca_pcc_dev_event_t *event,
 				   const doca_pcc_dev_attr_t *attr, doca_pcc_dev_results_t *results);
 extern doca_pcc_dev_error_t doca_pcc_dev_user_set_algo_params(uint32_t port_num, uint32_t algo_slot,
-							       uint32_t param_id_base, uint32_t param_num,
-							       const uint32_t *new_param_values,
-							       uint32_t *params);
+							      uint32_t param_id_base, uint32_t param_num,
+							      const uint32_t *new_param_values,
+							      uint32_t *params);
 
 /* What it calls in doca_pcc_dev_user_init(). */
 extern void doca_pcc_dev_algo_init_metadata(uint32_t algo_idx,
@@ -108,7 +109,8 @@ extern void doca_pcc_dev_init_algo_slot(uint32_t port_num, uint32_t algo_slot, u
 extern uint32_t doca_pcc_dev_get_algo_index(uint32_t port_num, uint32_t algo_slot);
 
 /* What it calls for an event. */
-DOCA_PCC_DEV_API doca_pcc_dev_event_general_attr_t doca_pcc_dev_get_ev_attr(const doca_pcc_dev_event_t *event);
+DOCA_PCC_DEV_API doca_pcc_dev_event_general_attr_t
+doca_pcc_dev_get_ev_attr(const doca_pcc_dev_event_t *event);
 DOCA_PCC_DEV_API uint32_t doca_pcc_dev_get_timestamp(const doca_pcc_dev_event_t *event);
 DOCA_PCC_DEV_API uint32_t doca_pcc_dev_get_roce_first_timestamp(const doca_pcc_dev_event_t *event);
 DOCA_PCC_DEV_API doca_pcc_dev_roce_tx_cntrs_t

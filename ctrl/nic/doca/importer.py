@@ -69,9 +69,9 @@ def read(sources: Sequence[Path], name: str, includes: Sequence[Path], out: Path
 
 def _set_up(device: DeviceFile, folder: Path) -> SetUp:
     """Compiles the file for this machine, checks the size of its context, and runs what it does once."""
+    told = f"the context of a flow has {CONTEXT_BYTES} bytes"
     checks = [
-        f'# {line.number} "{Path(line.file).name}"\n_Static_assert(sizeof(*({kind})0) <= {CONTEXT_BYTES}, "the context of a flow has'
-        f' {CONTEXT_BYTES} bytes");\n'
+        f'# {line.number} "{Path(line.file).name}"\n_Static_assert(sizeof(*({kind})0) <= {CONTEXT_BYTES}, "{told}");\n'
         for line, kind in device.context_types()
     ]
     source, program = folder / "device-checked.i", folder / "device"
@@ -84,7 +84,9 @@ def _set_up(device: DeviceFile, folder: Path) -> SetUp:
     try:
         ran = subprocess.run([str(program)], capture_output=True, text=True, timeout=PROBE_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        raise UsageError(f"{device.sources[0]}: {INIT}() did not end within {PROBE_TIMEOUT_S} s; is there a loop without an end?") from None
+        raise UsageError(
+            f"{device.sources[0]}: {INIT}() did not end within {PROBE_TIMEOUT_S} s; is there a loop without an end?"
+        ) from None
     if ran.returncode:
         raise UsageError(f"{device.sources[0]}: {INIT}() ended with {ran.returncode}; it may call what the documentation names")
     facts = dict(line.split(" ", 1) for line in ran.stdout.splitlines() if not line.startswith("parameter"))
@@ -94,7 +96,9 @@ def _set_up(device: DeviceFile, folder: Path) -> SetUp:
         (line.split(" ", 5)[1:] for line in ran.stdout.splitlines() if line.startswith("parameter")), key=lambda row: int(row[0])
     )
     if [int(row[0]) for row in rows] != list(range(len(rows))):
-        raise UsageError(f"{device.sources[0]}: its parameters have the numbers {', '.join(row[0] for row in rows)}; count from 0")
+        raise UsageError(
+            f"{device.sources[0]}: its parameters have the numbers {', '.join(row[0] for row in rows)}; count from 0"
+        )
     events = tuple(event for number, event in EVENTS.items() if not int(facts["disabled"]) >> number & 1)
     return SetUp(tuple(_parameter(*row) for row in rows), int(facts["slot"]), events)
 

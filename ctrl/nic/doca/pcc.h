@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * The device API of doca_pcc_dev.h over the events of cc.h. A header that `dcgym nic import` writes is this file,
- * the functions of the user's device file, and PCC_ON_EVENT(). It defines PCC_SLOT, the slot of the algorithm.
+ * The device API of doca_pcc_dev.h over the events of cc.h. A header that `dcgym nic import` writes is this
+ * file, the functions of the user's device file, and PCC_ON_EVENT(). It defines PCC_SLOT, the slot of the
+ * algorithm.
  *
- * Each of those functions has a first parameter more, pcc_here: what DOCA's functions reach without an argument.
+ * Each of those functions has a first parameter more, pcc_here: what DOCA's functions reach without an
+ * argument.
  */
 #ifndef DCGYM_PCC_H
 #define DCGYM_PCC_H
@@ -32,12 +34,14 @@ struct doca_pcc_dev_event {
 	uint32_t counter[PCC_COUNTERS]; /* nobody reads them */
 };
 
-#define doca_pcc_dev_get_algo_params(port_num, algo_slot) ((void)(port_num), (void)(algo_slot), pcc_here->parameter)
-#define doca_pcc_dev_get_counters(port_num, algo_slot)    ((void)(port_num), (void)(algo_slot), pcc_here->counter)
-#define doca_pcc_dev_get_timer_lo()                       (pcc_here->event->now_ns / 1000)
-#define doca_pcc_dev_printf(...)                          ((void)0)
-#define doca_pcc_dev_trace_5(...)                         ((void)0)
-#define doca_pcc_dev_trace_flush()                        ((void)0)
+#define doca_pcc_dev_get_algo_params(port_num, algo_slot)                                                    \
+	((void)(port_num), (void)(algo_slot), pcc_here->parameter)
+#define doca_pcc_dev_get_counters(port_num, algo_slot)                                                       \
+	((void)(port_num), (void)(algo_slot), pcc_here->counter)
+#define doca_pcc_dev_get_timer_lo() (pcc_here->event->now_ns / 1000)
+#define doca_pcc_dev_printf(...)    ((void)0)
+#define doca_pcc_dev_trace_5(...)   ((void)0)
+#define doca_pcc_dev_trace_flush()  ((void)0)
 
 static inline doca_pcc_dev_event_general_attr_t doca_pcc_dev_get_ev_attr(const doca_pcc_dev_event_t *event)
 {
@@ -125,26 +129,26 @@ static inline uint32_t doca_pcc_dev_fxp_recip(uint32_t a)
 }
 
 /*
- * Defines cc_on_event() around a file's doca_pcc_dev_user_algo(). The file may see its context as bytes and halves
- * of words, so the compiler knows nothing of it before and after.
+ * Defines cc_on_event() around a file's doca_pcc_dev_user_algo(). The file may see its context as bytes and
+ * halves of words, so the compiler knows nothing of it before and after.
  */
-#define PCC_ON_EVENT(algo)                                                                                    \
-	static inline void cc_on_event(uint32_t *state, const struct cc_event *event,                         \
-				       const struct cc_flow *flow, const uint32_t *parameter,                 \
-				       const uint32_t *table, struct cc_result *result)                       \
-	{                                                                                                     \
-		doca_pcc_dev_event_t here = { .event = event,                                                 \
-					      .parameter = (uint32_t *)(uintptr_t)parameter };                \
-		const doca_pcc_dev_attr_t attr = { .algo_slot = PCC_SLOT };                                   \
-		doca_pcc_dev_results_t results = { .rate = result->rate };                                    \
-                                                                                                              \
-		(void)flow, (void)table;                                                                      \
-		__asm__ volatile("" : "+r"(state) : : "memory");                                              \
-		algo(&here, (doca_pcc_dev_algo_ctxt_t *)state, &here, &attr, &results);                       \
-		__asm__ volatile("" : : "r"(state) : "memory");                                               \
-		result->rate = cc_clamp(results.rate);                                                        \
-		result->window_bytes = 0;                                                                     \
-		result->probe = results.rtt_req & 1;                                                          \
+#define PCC_ON_EVENT(algo)                                                                                   \
+	static inline void cc_on_event(uint32_t *state, const struct cc_event *event,                        \
+				       const struct cc_flow *flow, const uint32_t *parameter,                \
+				       const uint32_t *table, struct cc_result *result)                      \
+	{                                                                                                    \
+		doca_pcc_dev_event_t here = { .event = event,                                                \
+					      .parameter = (uint32_t *)(uintptr_t)parameter };               \
+		const doca_pcc_dev_attr_t attr = { .algo_slot = PCC_SLOT };                                  \
+		doca_pcc_dev_results_t results = { .rate = result->rate };                                   \
+                                                                                                             \
+		(void)flow, (void)table;                                                                     \
+		__asm__ volatile("" : "+r"(state) : : "memory");                                             \
+		algo(&here, (doca_pcc_dev_algo_ctxt_t *)state, &here, &attr, &results);                      \
+		__asm__ volatile("" : : "r"(state) : "memory");                                              \
+		result->rate = cc_clamp(results.rate);                                                       \
+		result->window_bytes = 0;                                                                    \
+		result->probe = results.rtt_req & 1;                                                         \
 	}
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What a device file sets up: calls its doca_pcc_dev_user_init() and prints a line for each parameter of its
- * algorithm 0, "parameter ID DEFAULT LEAST GREATEST DESCRIPTION", one "counters N", one "slot N" and one "disabled
- * MASK". `dcgym nic import` links it with the file.
+ * algorithm 0, "parameter ID DEFAULT LEAST GREATEST DESCRIPTION", one "counters N", one "slot N" and one
+ * "disabled MASK". `dcgym nic import` links it with the file.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,8 @@ void doca_pcc_dev_algo_init_param(uint32_t algo_idx, uint32_t param_id, uint32_t
 }
 
 void doca_pcc_dev_algo_init_counter(uint32_t algo_idx, uint32_t counter_id, uint32_t max_value,
-				    uint32_t permission, uint32_t counter_desc_size, uint64_t counter_desc_addr)
+				    uint32_t permission, uint32_t counter_desc_size,
+				    uint64_t counter_desc_addr)
 {
 	(void)algo_idx, (void)counter_id, (void)max_value, (void)permission, (void)counter_desc_size,
 		(void)counter_desc_addr;
