@@ -15,11 +15,11 @@ from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import build
 from dc_gym.ctrl.nic.algorithm import Algorithm
-from dc_gym.ctrl.nic.doca.device_file import ALGO, CONTEXT_BYTES, HERE, INIT, DeviceFile
+from dc_gym.ctrl.nic.doca.device_file import ALGO, HERE, INIT, DeviceFile
 from dc_gym.ctrl.nic.doca.headers import inlined
 
 EVENTS = {2: "CC_CNP", 3: "CC_TX", 4: "CC_ACK", 5: "CC_NACK", 6: "CC_RTT"}
-COUNTERS = 16
+CONTEXT_BYTES, COUNTERS = 48, 16
 PROBE_TIMEOUT_S = 10
 
 
@@ -134,7 +134,7 @@ def _header(device: DeviceFile, set_up: SetUp, name: str, mark: str) -> str:
 #define CC_PARAMETERS(X){rows}
 #define CC_PRESETS(X)
 
-{device.kept()}
+{device.as_algorithm()}
 PCC_ON_EVENT(own_{ALGO})
 
 #endif

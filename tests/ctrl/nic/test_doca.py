@@ -173,7 +173,7 @@ static uint32_t log_of(uint32_t n) { uint32_t k = 0; for (uint32_t h = 16; h; h 
 static uint32_t count; static float unused(void) { return ++count; }
 enum { UP, DOWN } way; typedef uint32_t rate; uint32_t step(rate by); uint32_t step(rate by) { return by + DOWN; }
 static uint32_t settings(void) { return doca_pcc_dev_get_timer_lo(); }
-const uint32_t table[2] = { 1, 2 }, unused_table[1];"""
+const volatile uint32_t table[2] = { 1, 2 }, unused_table[1];"""
     body = """word[0] = log_of(word[1]) + step(1) + table[word[1] & 1] + settings();
 	doca_pcc_dev_get_counters(0, 0)[1]++; doca_pcc_dev_printf("%u", word[0]);"""
     own = imported(written(tmp_path, top, body), tmp_path)
