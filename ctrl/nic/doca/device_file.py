@@ -72,7 +72,7 @@ class DeviceFile:
     def as_algorithm(self) -> str:
         """Returns the user's part of the text, changed as the module's docstring says."""
         parts, at = [], 0
-        for offset, removed, inserted in sorted(self._edits()):
+        for offset, removed, inserted in sorted(set(self._edits())):
             parts += [self.text[at:offset], inserted]
             at = offset + removed
         lines, before = "".join([*parts, self.text[at:]]).split("\n"), Line()
@@ -193,10 +193,10 @@ class DeviceFile:
                 yield _begin(node), 0, "".join(words) + "__attribute__((always_inline)) "
                 empty = not any(part["kind"] == "ParmVarDecl" for part in node.get("inner", ()))
                 yield self._first(node["loc"]["offset"], "doca_pcc_dev_event_t *pcc_here", empty)
-        variables = self._variables.values()
-        yield from {(_begin(node), 0, "static ") for node in variables if "storageClass" not in node}
-        volatile = (re.finditer("volatile", self.text[_begin(node) : node["loc"]["offset"]]) for node in variables)  # not constant to gcc
-        yield from {(_begin(node) + word.start(), 8, "") for node, words in zip(variables, volatile, strict=True) for word in words}
+        for node in self._variables.values():
+            yield from [(_begin(node), 0, "static ")] * ("storageClass" not in node)
+            kind = self.text[_begin(node) : node["loc"]["offset"]]
+            yield from ((_begin(node) + word.start(), 8, "") for word in re.finditer("volatile", kind))  # gcc would keep it
         for call in (node for body in self._bodies.values() for node in _walk(body) if node.get("kind") == "CallExpr"):
             if _function(_bare(call["inner"][0])) in self._bodies:
                 yield self._first(_begin(call), "pcc_here", len(call["inner"]) == 1)

@@ -15,7 +15,7 @@ from dc_gym.base.files import put
 from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.ctrl.nic import algorithms, build, golden
 from dc_gym.ctrl.nic.algorithm import Algorithm
-from dc_gym.ctrl.nic.doca.device_file import HERE
+from dc_gym.ctrl.nic.doca.device_file import CLEAN, HERE
 from dc_gym.ctrl.nic.doca.headers import inlined
 
 CONTEXT_WORDS, PARAMETERS_MAX = 12, 44
@@ -47,7 +47,7 @@ def write(algorithm: Algorithm, preset: str, line_bps: int, out: Path, force: bo
     require_place(out, is_marked(mark), force=force)
     text = _text(algorithm, setting.preset, rows, mark)
     argv = ["gcc", "-std=gnu11", "-fsyntax-only", "-Wall", "-Werror", f"-I{HERE}", "-x", "c", "-"]
-    compiled = subprocess.run(argv, input=text, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
+    compiled = subprocess.run(argv, input=text, capture_output=True, text=True, env=CLEAN)
     if compiled.returncode:
         raise UsageError(f"{algorithm.header}: as a device file: {build.first_error(compiled.stderr)}")
     return put(out, text.encode())

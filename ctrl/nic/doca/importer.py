@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from dc_gym.base.errors import UsageError
@@ -15,22 +14,11 @@ from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import build
 from dc_gym.ctrl.nic.algorithm import Algorithm
-from dc_gym.ctrl.nic.doca.device_file import ALGO, HERE, INIT, DeviceFile
+from dc_gym.ctrl.nic.doca.device_file import ALGO, CLEAN, HERE, INIT, DeviceFile
 from dc_gym.ctrl.nic.doca.headers import inlined
 
 EVENTS = {2: "CC_CNP", 3: "CC_TX", 4: "CC_ACK", 5: "CC_NACK", 6: "CC_RTT"}
-CONTEXT_BYTES, COUNTERS = 48, 16
-PROBE_TIMEOUT_S = 10
-
-
-@dataclass(frozen=True, slots=True)
-class SetUp:
-    """What doca_pcc_dev_user_init() sets up."""
-
-    parameters: tuple[str, ...]
-    """The rows of CC_PARAMETERS."""
-    slot: int
-    events: tuple[str, ...]
+CONTEXT_BYTES, COUNTERS, SET_UP_S = 48, 16, 10
 
 
 def read(sources: Sequence[Path], name: str, includes: Sequence[Path], out: Path, folder: Path, force: bool = False) -> Algorithm:
@@ -50,8 +38,7 @@ def read(sources: Sequence[Path], name: str, includes: Sequence[Path], out: Path
         raise UsageError(f"--name {name}: dc-gym has a controller of that name; give another")
     device = DeviceFile(sources, includes, folder)
     if faults := device.faults():
-        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        raise UsageError(f"{faults[0]}{more}")
+        raise UsageError(faults[0] + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""))
     mark = mark_of("nic import", list(sources), out / f"{name}.h")
     header = folder / f"{name}.h"
     header.write_text(_header(device, _set_up(device, folder), name, mark))
@@ -59,16 +46,16 @@ def read(sources: Sequence[Path], name: str, includes: Sequence[Path], out: Path
         algorithm = build.compile_header(header, folder, name)
     except UsageError as error:  # of a line of the device file
         raise UsageError(str(error).removeprefix(f"{header}: ")) from None
-    plugin = _plugin(name, "cnp" in algorithm.events, mark)
-    for path in (out / f"{name}.h", out / f"{name}.py"):
+    files = {out / f"{name}.h": header.read_text(), out / f"{name}.py": _plugin(name, "cnp" in algorithm.events, mark)}
+    for path in files:
         require_place(path, is_marked(mark), force=force)
-    put(out / f"{name}.h", header.read_bytes())
-    put(out / f"{name}.py", plugin.encode())
+    for path, text in files.items():
+        put(path, text.encode())
     return algorithm
 
 
-def _set_up(device: DeviceFile, folder: Path) -> SetUp:
-    """Compiles the file for this machine, checks the size of its context, and runs what it does once."""
+def _set_up(device: DeviceFile, folder: Path) -> list[list[str]]:
+    """Checks the size of the context, and returns what doca_pcc_dev_user_init() sets up: the words that probe.c prints."""
     told = f"the context of a flow has {CONTEXT_BYTES} bytes"
     checks = [
         f'# {line.number} "{Path(line.file).name}"\n_Static_assert(sizeof(*({kind})0) <= {CONTEXT_BYTES}, "{told}");\n'
@@ -76,59 +63,47 @@ def _set_up(device: DeviceFile, folder: Path) -> SetUp:
     ]
     source, program = folder / "device-checked.i", folder / "device"
     source.write_text(device.text + "".join(checks))
-    flags = ("-std=gnu11", "-w", "-O1", "-static", "-Wl,--unresolved-symbols=ignore-all", f"-I{HERE}", "-o", str(program))
+    flags = ("-std=gnu11", "-w", "-static", "-Wl,--unresolved-symbols=ignore-all", f"-I{HERE}", "-o", str(program))
     argv = ["gcc", *flags, "-x", "c", str(HERE / "probe.c"), "-x", "cpp-output", str(source)]
-    process = subprocess.run(argv, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
+    process = subprocess.run(argv, capture_output=True, text=True, env=CLEAN)
     if process.returncode:
         raise UsageError(build.first_error(process.stderr))
     try:
-        ran = subprocess.run([str(program)], capture_output=True, text=True, timeout=PROBE_TIMEOUT_S)
+        process = subprocess.run([str(program)], capture_output=True, text=True, timeout=SET_UP_S)
     except subprocess.TimeoutExpired:
         raise UsageError(
-            f"{device.sources[0]}: {INIT}() did not end within {PROBE_TIMEOUT_S} s; is there a loop without an end?"
+            f"{device.sources[0]}: {INIT}() did not end within {SET_UP_S} s; is there a loop without an end?"
         ) from None
-    if ran.returncode:
-        raise UsageError(f"{device.sources[0]}: {INIT}() ended with {ran.returncode}; it may call what the documentation names")
-    facts = dict(line.split(" ", 1) for line in ran.stdout.splitlines() if not line.startswith("parameter"))
-    if int(facts["counters"]) > COUNTERS:
-        raise UsageError(f"{device.sources[0]}: {facts['counters']} counters; a NIC here has {COUNTERS}")
-    rows = sorted(
-        (line.split(" ", 5)[1:] for line in ran.stdout.splitlines() if line.startswith("parameter")), key=lambda row: int(row[0])
-    )
-    if [int(row[0]) for row in rows] != list(range(len(rows))):
-        raise UsageError(
-            f"{device.sources[0]}: its parameters have the numbers {', '.join(row[0] for row in rows)}; count from 0"
-        )
-    events = tuple(event for number, event in EVENTS.items() if not int(facts["disabled"]) >> number & 1)
-    return SetUp(tuple(_parameter(*row) for row in rows), int(facts["slot"]), events)
+    words = [line.split(" ", 5) for line in process.stdout.splitlines()]
+    numbers = [int(row[1]) for row in words if row[0] == "parameter"]
+    if process.returncode or numbers != list(range(len(numbers))):
+        fault = f"ended with {process.returncode}" if process.returncode else f"counts its parameters {numbers}, not from 0"
+        raise UsageError(f"{device.sources[0]}: {INIT}() {fault}; mend it")
+    return words
 
 
-def _parameter(number: str, default: str, least: str, greatest: str, text: str = "") -> str:
-    """Returns a row of CC_PARAMETERS. By custom the text of a parameter is "NAME, what it is"."""
-    name = re.sub(r"\W+", "_", text.split(",")[0].strip("\0 ").lower()).strip("_")
-    name = name if re.fullmatch(r"[a-z]\w*", name) else f"parameter_{number}"
-    told = re.sub(r'["\\\0]', "", text)
-    return f'X({name}, "DOCA PCC", {default}u, {least}u, {greatest}u, "the device file", "{told}")'
-
-
-def _header(device: DeviceFile, set_up: SetUp, name: str, mark: str) -> str:
-    guard = f"DCGYM_IMPORTED_{name.upper().replace('-', '_')}_H"
+def _header(device: DeviceFile, set_up: Sequence[Sequence[str]], name: str, mark: str) -> str:
+    facts = {row[0]: int(row[1]) for row in set_up if row[0] != "parameter"}
+    if facts["counters"] > COUNTERS:
+        raise UsageError(f"{device.sources[0]}: {facts['counters']} counters; a NIC here has room for {COUNTERS}")
+    events = [f"CC_MASK({event})" for number, event in EVENTS.items() if not facts["disabled"] >> number & 1]
     files = ", ".join(source.name for source in device.sources)
-    rows = " \\\n\t".join(("", *set_up.parameters))
+    rows = " \\\n\t".join(("", *(_parameter(*row[1:]) for row in set_up if row[0] == "parameter")))
+    guard = f"DCGYM_IMPORTED_{name.upper().replace('-', '_')}_H"
     return f"""/*
- * {files}, a device file for DOCA PCC, as an algorithm of dc-gym: what decides on an event, preprocessed.
- * Change that file and import it again. {mark}
+ * {files}, a device file for DOCA PCC, preprocessed, as an algorithm of dc-gym. Change that file and import it again.
+ * {mark}
  */
 #ifndef {guard}
 #define {guard}
 #pragma GCC system_header
 
-#define PCC_SLOT {set_up.slot}
+#define PCC_SLOT {facts["slot"]}
 {inlined(HERE / "pcc.h", ("cc.h",))}
 
 #define CC_NAME        "{name}"
 #define CC_HELP        "{files}, imported from DOCA PCC"
-#define CC_EVENTS      ({" | ".join(f"CC_MASK({event})" for event in set_up.events)})
+#define CC_EVENTS      ({" | ".join(events)})
 #define CC_STATE_WORDS CC_CONTEXT_WORDS
 
 #define CC_PARAMETERS(X){rows}
@@ -139,6 +114,14 @@ PCC_ON_EVENT(own_{ALGO})
 
 #endif
 """
+
+
+def _parameter(number: str, default: str, least: str, greatest: str, text: str = "") -> str:
+    """Returns a row of CC_PARAMETERS. By custom the text of a parameter is "NAME, what it is"."""
+    name = re.sub(r"\W+", "_", text.split(",")[0].lower()).strip("_")
+    name = name if re.fullmatch(r"[a-z]\w*", name) else f"parameter_{number}"
+    told = re.sub(r'["\\\0]', "", text)
+    return f'X({name}, "DOCA PCC", {default}u, {least}u, {greatest}u, "the device file", "{told}")'
 
 
 def _plugin(name: str, ecn: bool, mark: str) -> str:
