@@ -12,10 +12,9 @@ import re
 import subprocess
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dc_gym.base.errors import UsageError
 from dc_gym.ctrl.nic.build import first_error
@@ -36,8 +35,7 @@ CONDITIONS = {"ForStmt": -3, "WhileStmt": 0, "DoStmt": -1}
 Node = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """The origin of a line of the preprocessed text."""
 
     file: str = ""
@@ -49,16 +47,16 @@ class DeviceFile:
     """One or several sources of a device program, read together."""
 
     def __init__(self, sources: Sequence[Path], includes: Sequence[Path], folder: Path) -> None:
-        self.sources, self._folder = tuple(sources), folder
+        self.sources = tuple(sources)
         for source in sources:
             if not source.is_file():
                 raise UsageError(f"{source}: no such file; give the C source of a device program")
-        together, self._preprocessed = folder / "device.c", folder / "device.i"
-        together.write_text("".join(f'#include "{source.resolve()}"\n' for source in sources))
+        self._preprocessed = folder / "device.i"
         places = [HERE, *(source.resolve().parent for source in sources), *includes]
-        self.text = self._run("clang", "-E", *FLAGS, *(f"-I{place}" for place in places), str(together))
+        together = "".join(f'#include "{source}"\n' for source in sources)
+        self.text = self._run(together, "clang", "-E", *FLAGS, *(f"-I{place}" for place in places), "-x", "c", "-")
         self._preprocessed.write_text(self.text)
-        self._starts, self._lines = self._origins()
+        self._starts, self._lines = self._origins(("<", str(HERE)))
         for root in (ALGO, INIT):
             if root not in self._bodies:
                 raise UsageError(f"{sources[0]}: it does not define {root}(), as a device file for DOCA PCC has to")
@@ -67,7 +65,8 @@ class DeviceFile:
         """Returns what no algorithm can do, with file and line, in the file's order."""
         found = dict(fault for name in self._reached(ALGO) for node in _walk(self._bodies[name]) for fault in self._faults(node))
         found |= dict(self._unknown())
-        return [f"{self._place(offset)}: {fault}" for offset, fault in sorted(found.items())]
+        places = ((self._line(offset), fault) for offset, fault in sorted(found.items()))
+        return [f"{line.file.removeprefix('./')}:{line.number}: {fault}" for line, fault in places]
 
     def as_algorithm(self) -> str:
         """Returns the user's part of the text, changed as the module's docstring says."""
@@ -92,21 +91,13 @@ class DeviceFile:
         types = [(self._line(_begin(node)), _type(node)) for node in casts if _type(node["inner"][0]) == CONTEXT]
         return [(line, kind) for line, kind in types if "void" not in kind]
 
-    def _place(self, offset: int) -> str:
-        line = self._line(offset)
-        given = next((source for source in self.sources if str(source.resolve()) == line.file), line.file)
-        return f"{given}:{line.number}"
-
-    def _run(self, *argv: str) -> str:
-        process = subprocess.run(argv, capture_output=True, text=True, env=CLEAN)
-        message = first_error(process.stderr) if process.returncode else ""
-        for source in self.sources:
-            message = message.replace(str(source.resolve()), str(source))
-        if message:
-            raise UsageError(message)
+    def _run(self, text: str, *argv: str) -> str:
+        process = subprocess.run(argv, input=text, capture_output=True, text=True, env=CLEAN)
+        if process.returncode:
+            raise UsageError(first_error(process.stderr).removeprefix("./"))
         return process.stdout
 
-    def _origins(self) -> tuple[list[int], list[Line]]:
+    def _origins(self, ours: tuple[str, ...]) -> tuple[list[int], list[Line]]:
         """Returns where each line of the text begins, and where it comes from. A marker of the preprocessor is nobody's."""
         starts, lines, offset, origin = [], [], 0, Line()
         for text in self.text.split("\n"):
@@ -114,8 +105,8 @@ class DeviceFile:
             if marker is None:
                 origin = Line(origin.file, origin.number + 1, origin.user)
             else:
-                own = marker[2].startswith(("<", str(HERE), str(self._folder)))
-                origin = Line(marker[2], int(marker[1]) - 1, not own and "3" not in marker[3])
+                user = not marker[2].startswith(ours) and "3" not in marker[3]
+                origin = Line(marker[2], int(marker[1]) - 1, user)
             starts.append(offset)
             lines.append(Line() if marker else origin)
             offset += len(text) + 1
@@ -128,7 +119,7 @@ class DeviceFile:
     def _top(self) -> list[Node]:
         """The declarations of the text, those of headers included."""
         argv = ("clang", "-fsyntax-only", *FLAGS, "-x", "cpp-output", "-Xclang", "-ast-dump=json", str(self._preprocessed))
-        nodes = json.loads(self._run(*argv))["inner"]
+        nodes = json.loads(self._run("", *argv))["inner"]
         return [node for node in nodes if "offset" in node["range"]["begin"] and not node.get("isImplicit")]
 
     @cached_property
