@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
  * What DOCA PCC calls, around an algorithm of cc.h. `dcgym nic export` writes this behind the algorithm's
- * headers. Before it stand DEVICE_PARAMETERS, the number of the algorithm's parameters, which those of the path
- * follow, and DEVICE_SETTINGS(X), rows X(number, initial, least, greatest, text) of all.
+ * headers. Before it stand DEVICE_PARAMETERS, the number of the algorithm's parameters, which those of the
+ * path follow, and DEVICE_SETTINGS(X), rows X(number, initial, least, greatest, text) of all.
  */
 #ifndef DCGYM_DEVICE_H
 #define DCGYM_DEVICE_H

@@ -55,7 +55,7 @@ def read(sources: Sequence[Path], name: str, includes: Sequence[Path], out: Path
 
 
 def _set_up(device: DeviceFile, folder: Path) -> list[list[str]]:
-    """Checks the size of the context, and returns what doca_pcc_dev_user_init() sets up: the words that probe.c prints."""
+    """Checks the size of the context, and returns what doca_pcc_dev_user_init() sets up: the words that doca_pcc_dev.c prints."""
     told = f"the context of a flow has {CONTEXT_BYTES} bytes"
     checks = [
         f'# {line.number} "{Path(line.file).name}"\n_Static_assert(sizeof(*({kind})0) <= {CONTEXT_BYTES}, "{told}");\n'
@@ -64,7 +64,7 @@ def _set_up(device: DeviceFile, folder: Path) -> list[list[str]]:
     source, program = folder / "device-checked.i", folder / "device"
     source.write_text(device.text + "".join(checks))
     flags = ("-std=gnu11", "-w", "-static", "-Wl,--unresolved-symbols=ignore-all", f"-I{HERE}", "-o", str(program))
-    argv = ["gcc", *flags, "-x", "c", str(HERE / "probe.c"), "-x", "cpp-output", str(source)]
+    argv = ["gcc", *flags, "-x", "c", str(HERE / "doca_pcc_dev.c"), "-x", "cpp-output", str(source)]
     process = subprocess.run(argv, capture_output=True, text=True, env=CLEAN)
     if process.returncode:
         raise UsageError(build.first_error(process.stderr))

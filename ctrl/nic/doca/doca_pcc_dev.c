@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a device file sets up: calls its doca_pcc_dev_user_init() and prints a line for each parameter of its
- * algorithm 0, "parameter ID DEFAULT LEAST GREATEST DESCRIPTION", one "counters N", one "slot N" and one
- * "disabled MASK". `dcgym nic import` links it with the file.
+ * The device API as far as a device file calls it to set up, and a program that does it: it calls the file's
+ * doca_pcc_dev_user_init() and prints "parameter ID DEFAULT LEAST GREATEST DESCRIPTION" for each parameter of
+ * algorithm 0, then "counters N", "slot N" and "disabled MASK". `dcgym nic import` links it with the file.
  */
 #include <inttypes.h>
 #include <stdio.h>
