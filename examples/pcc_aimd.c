@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device file for NVIDIA's DOCA PCC (docs/own-cc-vendor.md): a share of the line more for each round trip
+ * A device file for NVIDIA's DOCA PCC, an input of `dcgym nic import`: a share of the line more for each round trip
  * that is short, half of the rate at the first mark after one, a share less when it is long. A lost packet
  * halves, too.
  */
