@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dc_gym.base.errors import UsageError
+from dc_gym.base.errors import MachineError, UsageError
 from dc_gym.ctrl.nic.build import first_error
 
 HERE = Path(__file__).resolve().parent
@@ -54,7 +54,8 @@ class DeviceFile:
         self._preprocessed = folder / "device.i"
         places = [HERE, *(source.resolve().parent for source in sources), *includes]
         together = "".join(f'#include "{source}"\n' for source in sources)
-        self.text = self._run(together, "clang", "-E", *FLAGS, *(f"-I{place}" for place in places), "-x", "c", "-")
+        preprocessed = compiler("clang", "-E", *FLAGS, *(f"-I{place}" for place in places), "-x", "c", "-", text=together)
+        self.text = re.sub(r"[^\0-\x7f]", "?", preprocessed)  # clang counts bytes
         self._preprocessed.write_text(self.text)
         self._starts, self._lines = self._origins(("<", str(HERE)))
         for root in (ALGO, INIT):
@@ -91,12 +92,6 @@ class DeviceFile:
         types = [(self._line(_begin(node)), _type(node)) for node in casts if _type(node["inner"][0]) == CONTEXT]
         return [(line, kind) for line, kind in types if "void" not in kind]
 
-    def _run(self, text: str, *argv: str) -> str:
-        process = subprocess.run(argv, input=text, capture_output=True, text=True, env=CLEAN)
-        if process.returncode:
-            raise UsageError(first_error(process.stderr).removeprefix("./"))
-        return process.stdout
-
     def _origins(self, ours: tuple[str, ...]) -> tuple[list[int], list[Line]]:
         """Returns where each line of the text begins, and where it comes from. A marker of the preprocessor is nobody's."""
         starts, lines, offset, origin = [], [], 0, Line()
@@ -119,7 +114,7 @@ class DeviceFile:
     def _top(self) -> list[Node]:
         """The declarations of the text, those of headers included."""
         argv = ("clang", "-fsyntax-only", *FLAGS, "-x", "cpp-output", "-Xclang", "-ast-dump=json", str(self._preprocessed))
-        nodes = json.loads(self._run("", *argv))["inner"]
+        nodes = json.loads(compiler(*argv))["inner"]
         return [node for node in nodes if "offset" in node["range"]["begin"] and not node.get("isImplicit")]
 
     @cached_property
@@ -148,12 +143,11 @@ class DeviceFile:
 
     def _unknown(self) -> Iterator[tuple[int, str]]:
         """Yields the calls of functions that neither the file nor the API here has."""
-        known = {node.get("name") for node in self._top if not self._line(_begin(node)).user} & {
-            name for node in self._top if node["kind"] == "FunctionDecl" and "doca_pcc_dev" in (name := node["name"])
-        } | self._bodies.keys()
+        functions = (node for node in self._top if node["kind"] == "FunctionDecl")
+        api = {node["name"] for node in functions if self._line(_begin(node)).file.startswith(str(HERE))}
         for name in self._reached(ALGO) | self._reached(INIT):
             for node in _walk(self._bodies[name]):
-                if (called := _function(node)) and called not in known and not BUILTIN.fullmatch(called):
+                if (called := _function(node)) and called not in api | self._bodies.keys() and not BUILTIN.fullmatch(called):
                     yield _begin(node), f"{called}() is not in the file, and no function that algorithms here may call"
 
     def _faults(self, node: Node) -> Iterator[tuple[int, str]]:
@@ -196,6 +190,17 @@ class DeviceFile:
         """Returns the edit that puts a text before all other parameters or arguments of a function."""
         opening = self.text.index("(", offset) + 1
         return (opening, self.text.index(")", opening) - opening, text) if empty else (opening, 0, f"{text}, ")
+
+
+def compiler(*argv: str, text: str = "") -> str:
+    """Returns the output of a compiler. Its first error becomes the one line of the exception."""
+    try:
+        process = subprocess.run(argv, input=text, capture_output=True, text=True, errors="replace", env=CLEAN)
+    except FileNotFoundError:
+        raise MachineError(f"compiling a device file: there is no {argv[0]} here; apt-get install gcc clang") from None
+    if process.returncode:
+        raise UsageError(first_error(process.stderr).removeprefix("./"))
+    return process.stdout
 
 
 def _walk(node: Node) -> Iterator[Node]:

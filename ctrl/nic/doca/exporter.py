@@ -6,16 +6,15 @@ DOCA knows no window, no bytes of ACKs, no timeouts, and tells nothing of the pa
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import put
 from dc_gym.base.outputs import is_marked, mark_of, require_place
-from dc_gym.ctrl.nic import algorithms, build, golden
+from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.algorithm import Algorithm
-from dc_gym.ctrl.nic.doca.device_file import CLEAN, HERE
+from dc_gym.ctrl.nic.doca.device_file import HERE, compiler
 from dc_gym.ctrl.nic.doca.headers import inlined
 
 CONTEXT_WORDS, PARAMETERS_MAX = 12, 44
@@ -46,10 +45,7 @@ def write(algorithm: Algorithm, preset: str, line_bps: int, out: Path, force: bo
     mark = mark_of("nic export", [str(algorithm.header)], out)
     require_place(out, is_marked(mark), force=force)
     text = _text(algorithm, setting.preset, rows, mark)
-    argv = ["gcc", "-std=gnu11", "-fsyntax-only", "-Wall", "-Werror", f"-I{HERE}", "-x", "c", "-"]
-    compiled = subprocess.run(argv, input=text, capture_output=True, text=True, env=CLEAN)
-    if compiled.returncode:
-        raise UsageError(f"{algorithm.header}: as a device file: {build.first_error(compiled.stderr)}")
+    compiler("gcc", "-std=gnu11", "-fsyntax-only", "-Wall", "-Werror", f"-I{HERE}", "-x", "c", "-", text=text)
     return put(out, text.encode())
 
 

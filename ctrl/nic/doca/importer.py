@@ -14,7 +14,7 @@ from dc_gym.base.outputs import is_marked, mark_of, require_place
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.nic import build
 from dc_gym.ctrl.nic.algorithm import Algorithm
-from dc_gym.ctrl.nic.doca.device_file import ALGO, CLEAN, HERE, INIT, DeviceFile
+from dc_gym.ctrl.nic.doca.device_file import ALGO, HERE, INIT, DeviceFile, compiler
 from dc_gym.ctrl.nic.doca.headers import inlined
 
 EVENTS = {2: "CC_CNP", 3: "CC_TX", 4: "CC_ACK", 5: "CC_NACK", 6: "CC_RTT"}
@@ -64,10 +64,7 @@ def _set_up(device: DeviceFile, folder: Path) -> list[list[str]]:
     source, program = folder / "device-checked.i", folder / "device"
     source.write_text(device.text + "".join(checks))
     flags = ("-std=gnu11", "-w", "-static", "-Wl,--unresolved-symbols=ignore-all", f"-I{HERE}", "-o", str(program))
-    argv = ["gcc", *flags, "-x", "c", str(HERE / "doca_pcc_dev.c"), "-x", "cpp-output", str(source)]
-    process = subprocess.run(argv, capture_output=True, text=True, env=CLEAN)
-    if process.returncode:
-        raise UsageError(build.first_error(process.stderr))
+    compiler("gcc", *flags, "-x", "c", str(HERE / "doca_pcc_dev.c"), "-x", "cpp-output", str(source))
     try:
         process = subprocess.run([str(program)], capture_output=True, text=True, timeout=SET_UP_S)
     except subprocess.TimeoutExpired:

@@ -55,7 +55,7 @@ def events(result: Result) -> Iterator[Event]:
     for row in result.manifest.get("events") or ():
         yield _event(str(row["label"]), "i", row["t_ns"], RUN, s="g")
     yield from _flows(result)
-    for row in _rows(result, "decisions", "t_ns", "flow", "event", "flags", *DECISION_FACTS):
+    for row in _rows(result, "decisions", "t_ns", "flow", "event", *DECISION_FACTS):
         yield _event(
             row["event"], "i", row["t_ns"], FLOWS, row["flow"] + 1, s="t", args={key: row[key] for key in DECISION_FACTS}
         )

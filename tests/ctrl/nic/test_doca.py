@@ -170,7 +170,7 @@ def test_what_no_algorithm_can_do_is_told_with_its_line(
 def test_what_an_algorithm_can_do_is_taken(tmp_path: Path) -> None:
     top = """
 static uint32_t log_of(uint32_t n) { uint32_t k = 0; for (uint32_t h = 16; h; h /= 2) k += n >> h ? h : 0; return k; }
-static uint32_t count; static float unused(void) { return ++count; }
+static const char text[] = "\u00b5s"; static uint32_t count; static float unused(void) { return ++count; }
 enum { UP, DOWN } way; typedef uint32_t rate; uint32_t step(rate by); uint32_t step(rate by) { return by + DOWN; }
 static uint32_t settings(void) { return doca_pcc_dev_get_timer_lo(); }
 const volatile uint32_t table[2] = { 1, 2 }, unused_table[1];"""
