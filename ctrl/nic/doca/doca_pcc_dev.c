@@ -19,23 +19,19 @@ void doca_pcc_dev_algo_init_metadata(uint32_t algo_idx, const struct doca_pcc_de
 		counters = counter_num;
 }
 
-void doca_pcc_dev_algo_init_param(uint32_t algo_idx, uint32_t param_id, uint32_t default_value,
-				  uint32_t max_value, uint32_t min_value, uint32_t permission,
-				  uint32_t param_desc_size, uint64_t param_desc_addr)
+void doca_pcc_dev_algo_init_param(uint32_t algo_idx, uint32_t param_id, uint32_t initial, uint32_t greatest,
+				  uint32_t least, uint32_t writable, uint32_t text_bytes, uint64_t text)
 {
-	(void)permission;
+	(void)writable;
 	if (algo_idx == 0)
-		printf("parameter %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %.*s\n", param_id,
-		       default_value, min_value, max_value, (int)param_desc_size,
-		       param_desc_addr ? (const char *)(uintptr_t)param_desc_addr : "");
+		printf("parameter %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %.*s\n", param_id, initial,
+		       least, greatest, (int)text_bytes, text ? (const char *)(uintptr_t)text : "");
 }
 
-void doca_pcc_dev_algo_init_counter(uint32_t algo_idx, uint32_t counter_id, uint32_t max_value,
-				    uint32_t permission, uint32_t counter_desc_size,
-				    uint64_t counter_desc_addr)
+void doca_pcc_dev_algo_init_counter(uint32_t algo_idx, uint32_t counter_id, uint32_t greatest,
+				    uint32_t writable, uint32_t text_bytes, uint64_t text)
 {
-	(void)algo_idx, (void)counter_id, (void)max_value, (void)permission, (void)counter_desc_size,
-		(void)counter_desc_addr;
+	(void)algo_idx, (void)counter_id, (void)greatest, (void)writable, (void)text_bytes, (void)text;
 }
 
 void doca_pcc_dev_init_algo_slot(uint32_t port_num, uint32_t algo_slot, uint32_t algo_idx, uint32_t algo_en)

@@ -3,8 +3,10 @@
  * Declares documented names of DOCA PCC's device API, so that a device file compiles here: one that `dcgym
  * nic import` reads, or one that `dcgym nic export` wrote.
  *
- * Names and meanings are those of NVIDIA's public documentation ("DOCA PCC" on docs.nvidia.com) and of calls
- * in its public sample files (github.com/NVIDIA-DOCA/doca-samples, applications/pcc, at 03a76cf). Types of
+ * Functions, types, events and constants are named by NVIDIA's public documentation ("DOCA PCC" on
+ * docs.nvidia.com and the index of its reference), the order of arguments and most members by calls in public
+ * device files: NVIDIA's samples (github.com/NVIDIA-DOCA/doca-samples, applications/pcc, at 03a76cf) and, for
+ * sent_32bytes and sent_pkts, one of a user. No public page that was read confirms num_coalesced. Types of
  * values, the order of members and all text are ours. The numbers of events are those of cc.h. Nothing here
  * ran on a NIC.
  */
@@ -98,12 +100,11 @@ extern doca_pcc_dev_error_t doca_pcc_dev_user_set_algo_params(uint32_t port_num,
 extern void doca_pcc_dev_algo_init_metadata(uint32_t algo_idx,
 					    const struct doca_pcc_dev_algo_meta_data *meta_data,
 					    uint32_t param_num, uint32_t counter_num);
-extern void doca_pcc_dev_algo_init_param(uint32_t algo_idx, uint32_t param_id, uint32_t default_value,
-					 uint32_t max_value, uint32_t min_value, uint32_t permission,
-					 uint32_t param_desc_size, uint64_t param_desc_addr);
-extern void doca_pcc_dev_algo_init_counter(uint32_t algo_idx, uint32_t counter_id, uint32_t max_value,
-					   uint32_t permission, uint32_t counter_desc_size,
-					   uint64_t counter_desc_addr);
+extern void doca_pcc_dev_algo_init_param(uint32_t algo_idx, uint32_t param_id, uint32_t initial,
+					 uint32_t greatest, uint32_t least, uint32_t writable,
+					 uint32_t text_bytes, uint64_t text);
+extern void doca_pcc_dev_algo_init_counter(uint32_t algo_idx, uint32_t counter_id, uint32_t greatest,
+					   uint32_t writable, uint32_t text_bytes, uint64_t text);
 extern void doca_pcc_dev_init_algo_slot(uint32_t port_num, uint32_t algo_slot, uint32_t algo_idx,
 					uint32_t algo_en);
 extern uint32_t doca_pcc_dev_get_algo_index(uint32_t port_num, uint32_t algo_slot);
