@@ -24,7 +24,7 @@ NIC_ALGORITHM_HEADERS := $(wildcard $(addsuffix /*/*.h,$(NIC_FOLDERS)))
 NIC_ALGORITHMS := $(basename $(notdir $(NIC_ALGORITHM_HEADERS)))
 PROGRAMS := $(addprefix $(BIN)/,lab-init lab-launch lab-hand qmon capd agentd hostd eventd tgen linkprobe vm-init vm-launch nicd cctest libsteps.so) \
 	$(foreach name,$(NIC_ALGORITHMS),$(addprefix $(BIN)/,ccrun-$(name) nic-$(name).bpf.o nic-$(name).native cctest-$(name).bpf.o))
-C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] kernel/object/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/algorithms/*/*.h dc_gym/methods/*/nic/*.h dc_gym/methods/*/nic/*/*.h benchmarks/checks/*.[ch] dc_gym/methods/*/bench/*.[ch] dc_gym/learn/native/*.[ch] dc_gym/run/grounds/host/*.[ch] tests/c/*.[ch] tests/*.c tests/methods/*/*.[ch] tests/system/faults/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
+C_FILES := $(wildcard kernel/*.[ch] kernel/drivers/*.[ch] kernel/object/*.[ch] traffic/tgen/*.[ch] monitors/*.[ch] dc_gym/daemon/*.[ch] ctrl/agent/*.[ch] ctrl/nic/*.[ch] ctrl/nic/doca/*.[ch] ctrl/nic/algorithms/*/*.h dc_gym/methods/*/nic/*.h dc_gym/methods/*/nic/*/*.h benchmarks/checks/*.[ch] dc_gym/methods/*/bench/*.[ch] dc_gym/learn/native/*.[ch] dc_gym/run/grounds/host/*.[ch] tests/c/*.[ch] tests/*.c tests/methods/*/*.[ch] tests/system/faults/*.[ch] benchmarks/peers/*.cc benchmarks/peers/*.h)
 
 .PHONY: setup demo test test-all test-rl bench fuzz lint format lock docs pictures programs kernel openvswitch wheel image vm-image clean
 

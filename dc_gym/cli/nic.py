@@ -8,8 +8,12 @@ import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dc_gym.base.terminal import say
+
+if TYPE_CHECKING:
+    from dc_gym.ctrl.nic.algorithm import Algorithm
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,10 +33,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     check.add_argument("--here", action="store_true", help="run it in this machine's kernel, as root, instead of a lab")
     check.add_argument("--no-kernel", action="store_true", help="run it in userspace only")
+    importing = commands.add_parser("import", help="make an algorithm of a device file for NVIDIA's DOCA PCC")
+    importing.add_argument("files", nargs="+", type=Path, metavar="FILE.c", help="the C sources of the device program")
+    importing.add_argument("--name", metavar="NAME", help="what specs call it (default: the first file's name)")
+    importing.add_argument("--include", action="append", type=Path, default=[], metavar="DIR", help="a folder with its headers")
+    importing.add_argument(
+        "--out", type=Path, metavar="DIR", help="the folder for NAME.h and NAME.py (default: the first file's)"
+    )
+    importing.add_argument("--force", action="store_true", help="replace these files even if they were made of other sources")
+    export = commands.add_parser("export", help="write an algorithm as a device file for NVIDIA's DOCA PCC")
+    export.add_argument("name", metavar="NAME|FILE", help="an algorithm of `dcgym nic list`, or a header of your own (*.h)")
+    export.add_argument("--target", choices=("doca-pcc",), required=True, help="the vendor's interface")
+    export.add_argument("--preset", default="", metavar="NAME", help="the preset of its parameters (default: the first)")
+    export.add_argument("--line", default="100Gbit/s", metavar="RATE", help="the line rate of the NIC (default: %(default)s)")
+    export.add_argument("--out", type=Path, metavar="FILE.c", help="the file to write (default: NAME-doca-pcc.c)")
+    export.add_argument("--force", action="store_true", help="replace any file of that name")
 
 
 def main(args: argparse.Namespace) -> int:
-    return {"list": _list, "show": _show, "check": _check}[args.action](args)
+    return {"list": _list, "show": _show, "check": _check, "import": _import, "export": _export}[args.action](args)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -58,15 +77,10 @@ def _show(args: argparse.Namespace) -> int:
     from dc_gym.base.files import scratch
     from dc_gym.base.readable import columns
     from dc_gym.base.units import parse_rate_bps
-    from dc_gym.ctrl.nic import algorithm, algorithms, build
+    from dc_gym.ctrl.nic import algorithms
 
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
-        if args.name.endswith(".h"):
-            header = Path(args.name)
-            runner = build.compile_runner(header, folder)
-            nic_algorithm = algorithm.describe(header, runner, folder / "none")
-        else:
-            nic_algorithm = algorithms.load(args.name, folder)
+        nic_algorithm = _algorithm(args.name, folder)
     line_bps = parse_rate_bps(args.line, "--line") if args.line else algorithms.SCALED_FOR_BPS
     setting = algorithms.resolve_parameters(nic_algorithm, args.preset, {}, line_bps)
     if args.json:
@@ -96,7 +110,43 @@ def _show(args: argparse.Namespace) -> int:
     return 0
 
 
+def _algorithm(name: str, folder: Path) -> Algorithm:
+    """Returns an algorithm by its name, or that of a header, compiled in a folder."""
+    from dc_gym.ctrl.nic import algorithm, algorithms, build
+
+    if not name.endswith(".h"):
+        return algorithms.load(name, folder)
+    header = Path(name)
+    return algorithm.describe(header, build.compile_runner(header, folder), folder / "none")
+
+
 def _check(args: argparse.Namespace) -> int:
     from dc_gym.cli import nic_check
 
     return nic_check.main(args)
+
+
+def _import(args: argparse.Namespace) -> int:
+    from dc_gym.base.files import scratch
+    from dc_gym.ctrl.nic.doca import importer
+
+    name = args.name or args.files[0].stem.lower().replace("_", "-")
+    out = args.out or args.files[0].parent
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        algorithm = importer.read(args.files, name, args.include, out, folder, args.force)
+    say(f"{out / name}.h and {name}.py: events {', '.join(algorithm.events)}; {len(algorithm.parameters)} parameters")
+    say(f"  dcgym nic check {out / name}.h")
+    say(f'  plugins = ["{name}.py"] and controller.name = "{name}" in a spec')
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    from dc_gym.base.files import scratch
+    from dc_gym.base.units import parse_rate_bps
+    from dc_gym.ctrl.nic.doca import exporter
+
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        algorithm = _algorithm(args.name, folder)
+        out = args.out or Path(f"{algorithm.name}-{args.target}.c")
+        say(exporter.write(algorithm, args.preset, parse_rate_bps(args.line, "--line"), out, args.force))
+    return 0

@@ -435,7 +435,8 @@ def _add_study_options(parser: ArgumentParser) -> None:
 
 def _add_plot(commands: Any) -> None:
     one, many = "dcgym plot results/nv-2", "dcgym plot results/sweep --x topology.buffer --y mean_srtt_us --y utilization"
-    example = f"{one}\n  dcgym plot results/sweep --each\n  {many}\n  dcgym plot results/ppo"
+    trace = f"{one} --trace nv-2.json"
+    example = f"{one}\n  {trace}\n  dcgym plot results/sweep --each\n  {many}\n  dcgym plot results/ppo"
     parser = _add(
         commands,
         "plot",
@@ -465,6 +466,8 @@ def _add_plot(commands: Any) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the file to write (default: DIR/plot.png, learning.png or METRIC-by-KEY.png)"
     )
+    trace_help = "write a result's flows, queues, pauses, decisions and events as a trace that ui.perfetto.dev opens"
+    parser.add_argument("--trace", type=Path, metavar="FILE.json", help=trace_help)
     _add_force(parser)
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym plot`: draws a result's figure again, a training's, many results' figures, or a metric of many results against a key."""
+"""`dcgym plot`: draws a result's figure again, a training's, many results' figures, or a metric of many results against a key.
+
+It also writes a result as a trace.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from argparse import Namespace
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.terminal import say
-from dc_gym.results.figures import curves, learning, slowdown, spec_keys, timeline
+from dc_gym.results.figures import curves, event_trace, learning, slowdown, spec_keys, timeline
 from dc_gym.results.figures.curves import FLOW_SIZE
 from dc_gym.results.learning_curve import is_training
 from dc_gym.results.results import is_result, load_result, result_folders
@@ -20,6 +23,8 @@ def main(args: Namespace) -> int:
         raise UsageError(
             f"--where chooses among many results, and {args.dir} is one; give the folder of a sweep, or leave it out"
         )
+    if args.trace is not None:
+        return _trace(args)
     if args.each:
         return _each(args)
     if args.x is None and not is_result(args.dir) and is_training(args.dir):
@@ -48,4 +53,12 @@ def _each(args: Namespace) -> int:
         raise UsageError("--each draws DIR/NAME/plot.png of each result; leave out --x, --y, --where and --out")
     for folder in result_folders(args.dir):
         say(timeline.plot_result(load_result(folder)))
+    return 0
+
+
+def _trace(args: Namespace) -> int:
+    """Writes one result as a trace."""
+    if args.each or args.x is not None or args.y is not None or args.out is not None:
+        raise UsageError(f"--trace {args.trace} writes one result as a trace; leave out --each, --x, --y and --out")
+    say(event_trace.write(load_result(args.dir), args.trace, args.force))
     return 0
