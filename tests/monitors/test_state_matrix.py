@@ -348,8 +348,8 @@ def test_refuses_commands_that_do_not_fit(write):
     ("changes", "words"),
     [
         ({"flow_rows": 1 << 30}, "flows"),
-        ({"command_rows": 25}, "25 rows of actuators on 3 rows"),
-        ({"command_rows": 24}, "off_commands"),
+        ({"command_rows": 57}, "57 rows of actuators on 3 rows"),
+        ({"command_rows": 56}, "off_commands"),
         ({"command_rows": ACTUATORS + 1}, "off_commands"),
         ({"off_flows": 1 << 63}, "off_flows"),
         ({"off_flows": OFF_FLOWS + 4}, "off_flows"),
