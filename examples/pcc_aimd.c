@@ -63,9 +63,7 @@ void doca_pcc_dev_user_algo(doca_pcc_dev_algo_ctxt_t *algo_ctxt, doca_pcc_dev_ev
 		break;
 	case DOCA_PCC_DEV_EVNT_ROCE_CNP:
 	case DOCA_PCC_DEV_EVNT_ROCE_NACK:
-		for (uint32_t i = 0; i < 4 && i < doca_pcc_dev_get_ack_nack_cnp_extra(event).num_coalesced;
-		     i++)
-			halve(flow);
+		halve(flow);
 		break;
 	default:
 		break;

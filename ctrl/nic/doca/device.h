@@ -32,14 +32,9 @@ static inline void counts_of(doca_pcc_dev_event_t *event, const struct cc_flow *
 
 		seen->bytes = 32u * sent.sent_32bytes;
 		seen->packets = sent.sent_pkts;
-	} else if (seen->type != CC_RTT) {
-		uint32_t times = doca_pcc_dev_get_ack_nack_cnp_extra(event).num_coalesced;
-
-		seen->coalesced = times ? times : 1;
-	}
-	if (seen->type == CC_ACK) {
-		seen->packets = seen->coalesced;
-		seen->bytes = seen->coalesced * flow->packet_bytes;
+	} else if (seen->type == CC_ACK) {
+		seen->packets = 1;
+		seen->bytes = flow->packet_bytes;
 	}
 }
 

@@ -24,7 +24,7 @@ ALGO, INIT = "doca_pcc_dev_user_algo", "doca_pcc_dev_user_init"
 CONTEXT = "doca_pcc_dev_algo_ctxt_t *"
 CLEAN = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
 BUILTIN = re.compile(r"__builtin_\w+|memcpy|memmove|memset")
-MEMBERS = re.compile("rate|rtt_req|algo_slot|ev_(sub)?type|port_num|flags|sent_(32bytes|pkts)|num_coalesced|word")
+MEMBERS = re.compile("rate|rtt_req|algo_slot|ev_type|port_num|flags|sent_(32bytes|pkts)|word")
 """Members of the API's types: names that stay."""
 FLOAT = re.compile(r"\b(float|double)\b")
 MARKER = re.compile(r'# (\d+) "(.*)"((?: \d)*)$')

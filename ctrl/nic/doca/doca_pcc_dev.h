@@ -6,9 +6,8 @@
  * Functions, types, events and constants are named by NVIDIA's public documentation ("DOCA PCC" on
  * docs.nvidia.com and the index of its reference), the order of arguments and most members by calls in public
  * device files: NVIDIA's samples (github.com/NVIDIA-DOCA/doca-samples, applications/pcc, at 03a76cf) and, for
- * sent_32bytes and sent_pkts, one of a user. No public page that was read confirms num_coalesced. Types of
- * values, the order of members and all text are ours. The numbers of events are those of cc.h. Nothing here
- * ran on a NIC.
+ * sent_32bytes and sent_pkts, one of a user. Types of values, the order of members and all text are ours. The
+ * numbers of events are those of cc.h. Nothing here ran on a NIC.
  */
 #ifndef DCGYM_DOCA_PCC_DEV_H
 #define DCGYM_DOCA_PCC_DEV_H
@@ -42,13 +41,6 @@ enum doca_pcc_dev_event_type_enum {
 };
 #define DOCA_PCC_DEV_ACK_NACK_TX_EVENT_DISABLED_SUPPORTED 0
 
-enum doca_pcc_dev_nack_event_sub_type_enum {
-	DOCA_PCC_DEV_NACK_EVNT_NULL,
-	DOCA_PCC_DEV_NACK_EVNT_RNR,
-	DOCA_PCC_DEV_NACK_EVNT_OOS, /* the only one here */
-	DOCA_PCC_DEV_NACK_EVNT_DUP_READ,
-};
-
 /* Flags of a TX event. Here it is set while a probe is under way. */
 #define DOCA_PCC_DEV_TX_FLAG_RTT_REQ_SENT 4
 
@@ -71,16 +63,12 @@ typedef struct {
 } doca_pcc_dev_results_t;
 
 typedef struct {
-	uint8_t ev_type, ev_subtype, port_num, flags;
+	uint8_t ev_type, port_num, flags;
 } doca_pcc_dev_event_general_attr_t;
 
 typedef struct {
 	uint16_t sent_32bytes, sent_pkts;
 } doca_pcc_dev_roce_tx_cntrs_t;
-
-typedef struct {
-	uint16_t num_coalesced;
-} doca_pcc_dev_ack_nack_cnp_extra_t;
 
 struct doca_pcc_dev_algo_meta_data {
 	uint32_t algo_id, algo_major_version, algo_minor_version, algo_desc_size;
@@ -116,8 +104,6 @@ DOCA_PCC_DEV_API uint32_t doca_pcc_dev_get_timestamp(const doca_pcc_dev_event_t 
 DOCA_PCC_DEV_API uint32_t doca_pcc_dev_get_roce_first_timestamp(const doca_pcc_dev_event_t *event);
 DOCA_PCC_DEV_API doca_pcc_dev_roce_tx_cntrs_t
 doca_pcc_dev_get_roce_tx_cntrs(const doca_pcc_dev_event_t *event);
-DOCA_PCC_DEV_API doca_pcc_dev_ack_nack_cnp_extra_t
-doca_pcc_dev_get_ack_nack_cnp_extra(const doca_pcc_dev_event_t *event);
 DOCA_PCC_DEV_API uint32_t doca_pcc_dev_get_rtt_req_send_timestamp(const doca_pcc_dev_event_t *event);
 DOCA_PCC_DEV_API uint32_t doca_pcc_dev_get_rtt_req_recv_timestamp(const doca_pcc_dev_event_t *event);
 DOCA_PCC_DEV_API uint32_t doca_pcc_dev_get_rtt_resp_send_timestamp(const doca_pcc_dev_event_t *event);

@@ -48,7 +48,6 @@ static inline doca_pcc_dev_event_general_attr_t doca_pcc_dev_get_ev_attr(const d
 	const struct cc_event *seen = event->event;
 	doca_pcc_dev_event_general_attr_t attr = {
 		.ev_type = (uint8_t)seen->type,
-		.ev_subtype = seen->type == CC_NACK ? DOCA_PCC_DEV_NACK_EVNT_OOS : 0,
 		.flags = seen->flags & CC_PROBING ? DOCA_PCC_DEV_TX_FLAG_RTT_REQ_SENT : 0,
 	};
 
@@ -79,14 +78,6 @@ static inline doca_pcc_dev_roce_tx_cntrs_t doca_pcc_dev_get_roce_tx_cntrs(const 
 	};
 
 	return counters;
-}
-
-static inline doca_pcc_dev_ack_nack_cnp_extra_t
-doca_pcc_dev_get_ack_nack_cnp_extra(const doca_pcc_dev_event_t *event)
-{
-	doca_pcc_dev_ack_nack_cnp_extra_t extra = { .num_coalesced = pcc_16_bits(event->event->coalesced) };
-
-	return extra;
 }
 
 static inline uint32_t doca_pcc_dev_get_rtt_req_send_timestamp(const doca_pcc_dev_event_t *event)

@@ -105,14 +105,14 @@ def test_an_imported_file_decides_in_bpf_as_natively(tmp_path: Path) -> None:
 
 
 def as_doca_tells(steps: list[Step]) -> list[Step]:
-    """Returns a trace with what DOCA PCC knows alone: no timeouts, units of 32 bytes, ACKs by their number, one path."""
+    """Returns a trace with what DOCA PCC knows alone: no timeouts, units of 32 bytes, each event once, one path."""
     told = []
     for event, _ in steps:
-        size = {TX: min(event.bytes // 32, 65535) * 32, ACK: event.coalesced * FLOW.packet_bytes}.get(event.type, 0)
-        packets = {TX: event.packets, ACK: event.coalesced}.get(event.type, 0)
+        size = {TX: min(event.bytes // 32, 65535) * 32, ACK: FLOW.packet_bytes}.get(event.type, 0)
+        packets = {TX: event.packets, ACK: 1}.get(event.type, 0)
         first_ns = event.now_ns if event.type == RTT else event.first_ns
         flags = event.flags & golden.NEW_FLOW
-        told.append((replace(event, bytes=size, packets=packets, first_ns=first_ns, flags=flags), FLOW))
+        told.append((replace(event, bytes=size, packets=packets, coalesced=1, first_ns=first_ns, flags=flags), FLOW))
     return told
 
 
