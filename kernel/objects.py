@@ -83,23 +83,10 @@ SECTIONS
 	}}
 }}
 """
-DEBUG_SECTIONS = [
-    "abbrev",
-    "addr",
-    "aranges",
-    "frame",
-    "info",
-    "line",
-    "line_str",
-    "loc",
-    "loclists",
-    "ranges",
-    "rnglists",
-    "str",
-    "str_offsets",
-    "macro",
-    "types",
-]
+DEBUG_SECTIONS = (
+    "abbrev", "addr", "aranges", "frame", "info", "line", "line_str", "loc", "loclists", "macro", "ranges", "rnglists", "str",
+    "str_offsets", "types",
+)  # fmt: skip
 STATE = re.compile(r"^ +(\w[\w ]*?) \* (?:const )?([\w.]+);$|^ +([\w.]+) = inet_csk_ca \(", re.MULTILINE)
 """In gcc's dump of a source: the declaration of a pointer, or what gets the place of a connection's state."""
 ARRAY_BYTES = re.compile(r"type 'char \(\*\)\[(\d+)\]'")
@@ -184,12 +171,7 @@ def build(kernel: Path, sources: Sequence[Path], out: Path) -> None:
 
 
 def place_of(product: Path, addresses: Sequence[int]) -> str:
-    """Returns words for the place in an object's sources of the first of these addresses that has one, otherwise ''.
-
-    Args:
-        product: The object, with the file of its symbols beside it.
-        addresses: Addresses in a lab.
-    """
+    """Returns words for the place in an object's sources of the first of these addresses of a lab that has one, otherwise ''."""
     symbols, tool = product.with_suffix(DEBUG), shutil.which("addr2line")
     if not addresses or tool is None or not symbols.is_file():
         return ""

@@ -123,9 +123,7 @@ class Spec:
             why = "is a TCP of your own, which is compiled for the lab's kernel; on ground \"host\" name one of this machine's"
             raise KeyFault("controller.name", self.controller.name, why)
         if self.ground == "host" and self.kernel != KernelSpec():
-            raise KeyFault(
-                "kernel", None, 'patches and trees are for the kernel of a lab; give ground = "lab", or leave them out'
-            )
+            raise KeyFault("kernel", None, 'is about the kernel of a lab; give ground = "lab", or leave it out')
         if self.ground == "host" and self.controller.accecn:
             raise KeyFault("controller.accecn", True, 'needs the kernel of a lab; give ground = "lab", or leave it out')
         if self.ground == "host" and self.monitor.records_acks:

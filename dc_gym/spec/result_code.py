@@ -44,10 +44,8 @@ class Action:
 def code_of(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields key and name of all code in the plain contents of a spec: files of code, and the modules of policies."""
     kernel = spec.get("kernel")
-    for key, names in (
-        (PLUGINS, spec.get(PLUGINS, [])),
-        (PATCH_KEY, kernel.get("patch", []) if isinstance(kernel, Mapping) else []),
-    ):
+    patches = kernel.get("patch", []) if isinstance(kernel, Mapping) else []
+    for key, names in ((PLUGINS, spec.get(PLUGINS, [])), (PATCH_KEY, patches)):
         yield from ((key, str(name)) for name in (names if isinstance(names, list) else [names]))
     for key, value, kind in _texts(spec):
         if kind is CODE_PATH:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sections other than network and traffic.
-
-These are `[controller]`, `[time]`, `[monitor]`, `[metrics]`, `[lab]`, `[kernel]`, `[host]`.
-"""
+"""The sections beside network and traffic: `[controller]`, `[time]`, `[monitor]`, `[metrics]`, `[lab]`, `[kernel]`, `[host]`."""
 
 from __future__ import annotations
 

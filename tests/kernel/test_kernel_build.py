@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -286,7 +287,7 @@ OWN = """--- a/init/main.c
 
 def with_own(root: Path, *texts: str) -> Parts:
     """Returns the parts with patches of the user's, and gives the tree the file that they change."""
-    own = tuple(root / f"{number}.patch" for number in range(len(texts)))
+    own = tuple(root / f"{zlib.crc32(text.encode())}.patch" for text in texts)
     for path, text in zip(own, texts, strict=True):
         path.write_text(text)
     (root / "tree/init").mkdir(exist_ok=True)
@@ -296,14 +297,10 @@ def with_own(root: Path, *texts: str) -> Parts:
 
 def test_a_patch_of_the_users_makes_a_kernel_beside_the_default_one(root: Path) -> None:
     twice = OWN.replace("second", "other").replace("own", "second")
-    one, both, swapped = with_own(root, OWN), with_own(root, twice, OWN), with_own(root, OWN, twice)
-    moved = with_own(root, OWN.replace("-1,3 +1,3", "-2,3 +2,3"))  # where equal lines stand counts, too
+    moved = OWN.replace("-1,3 +1,3", "-2,3 +2,3")  # where equal lines stand counts, too
+    all_parts = [with_own(root, *texts) for texts in ((), (OWN,), (moved,), (twice, OWN), (OWN, twice))]
     chosen = source.named(root / "tree", Quiet())
-    keys = {parts.key(chosen) for parts in (parts_of(root), moved)}
-    with_own(root, OWN, twice)
-    keys |= {parts.key(chosen) for parts in (one, swapped)}
-    with_own(root, twice, OWN)
-    assert len(keys | {both.key(chosen)}) == 5
+    assert len({parts.key(chosen) for parts in all_parts}) == 5 and all_parts[0].key(chosen) == parts_of(root).key(chosen)
     plain = make(root)
     built = build.ensure(Quiet(), root / "tree", options=Options(incremental=True), parts=with_own(root, OWN))
     assert built.fingerprint != plain.fingerprint and len(built.manifest["own_patches_sha256"]) == 64
@@ -315,7 +312,7 @@ def test_a_patch_of_the_users_that_does_not_fit_is_told_with_file_hunk_and_line(
     parts = with_own(root, OWN.replace("-int second", "-int else"))
     with pytest.raises(KernelError) as refused:
         build.ensure(Quiet(), root / "tree", options=Options(incremental=True), parts=parts)
-    assert str(refused.value) == "patch 0.patch does not fit Linux 7.2.99: Hunk #1 FAILED at 1 in init/main.c"
+    assert str(refused.value) == f"patch {parts.own[0].name} does not fit Linux 7.2.99: Hunk #1 FAILED at 1 in init/main.c"
     assert left_over(root) == []
 
 
