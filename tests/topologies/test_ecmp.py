@@ -38,11 +38,13 @@ from dc_gym.topologies.presets import PRESETS, TOPOLOGIES, TopologySpec, build
 
 QUEUE = Queue(100_000)
 SMALL = {"hosts": 3, "pairs": 2, "k": 4, "hops": 2, "leaves": 3, "hosts_per_leaf": 2, "spines": 2}
-SMALL["file"] = Path(__file__).parents[2] / "examples" / "two_racks.py"
+FILES = {"mininet": "two_racks.py", "file": "clos.topo"}
 
 
 def registered(kind):
-    shape = {name: SMALL[name] for name in TOPOLOGIES[kind].needs()}
+    shape = {name: SMALL[name] for name in TOPOLOGIES[kind].needs() if name != "file"}
+    if kind in FILES:
+        shape["file"] = Path(__file__).parents[2] / "examples" / FILES[kind]
     return build(TopologySpec.of(kind=kind, rate_bps=10**9, delay_ns=1000, buffer_bytes=10**6, **shape))
 
 
