@@ -50,9 +50,9 @@ def test_every_file_of_a_result_shows_its_columns(file: str, capsys: pytest.Capt
 def test_every_name_shows_keys_that_there_are(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = said(capsys, name).splitlines()
     tables = [lines[number + 1 :] for number, line in enumerate(lines) if line.startswith("key ")]
-    workload, others = name in KINDS, name in (*marking.KINDS, *policies.names())
+    workload, topology, others = name in KINDS, name in presets.TOPOLOGIES, name in (*marking.KINDS, *policies.names())
     nic = name in algorithms.names()  # its keys, beside those of what else has the name
-    assert len(tables) == max(1, workload + others + (nic and (workload or others)))
+    assert len(tables) == max(1, workload + topology + others + (nic and (workload or others)))
     for table in tables:
         keys = [row.split()[0] for row in takewhile(bool, table)]
         assert keys and set(keys) <= set(spec.keys()) and len(set(keys)) == len(keys)

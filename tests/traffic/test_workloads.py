@@ -503,7 +503,9 @@ SMALL = build(TopologySpec.of(preset="dumbbell-10m", rate_bps=10**8))
 
 def request(graph, kind, tmp_path, **values):
     (tmp_path / "m.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0,0,0\nh2,h4,80,0,0,700\n")
-    keys = {"file": tmp_path / "m.csv"} if kind == "matrix" else KEYS.get(kind, {})
+    (tmp_path / "log.csv").write_text("start_ms,source,destination,bytes\n1,h1,h3,7000\n2,h2,h4,700\n")
+    files = {"matrix": "m.csv", "file": "log.csv"}
+    keys = {"file": tmp_path / files[kind]} if kind in files else KEYS.get(kind, {})
     return lambda seed=1: run(graph, kind, seed=seed, duration_ns=SECOND // 50, **(keys | values))
 
 
