@@ -499,7 +499,9 @@ def unit_of(key: str) -> str:
 def field_of_key(key: str, table: Mapping[str, Any] | None = None) -> Any:
     """Returns the field that declares a dotted key; None: no such key.
 
-    Of several kinds that declare it, it is that of the kind which a section's table chooses, otherwise the first.
+    Args:
+        key: The key. Several kinds may declare it.
+        table: The section as the file has it. The field is that of the kind which it chooses, otherwise the first.
     """
     section, _, name = key.rpartition(".")
     return declared_by(SECTIONS[section], name, table or {}) if section in SECTIONS else None
