@@ -503,7 +503,9 @@ SMALL = build(TopologySpec.of(preset="dumbbell-10m", rate_bps=10**8))
 
 def request(graph, kind, tmp_path, **values):
     (tmp_path / "m.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0,0,0\nh2,h4,80,0,0,700\n")
-    keys = {"file": tmp_path / "m.csv"} if kind == "matrix" else KEYS.get(kind, {})
+    (tmp_path / "flows.txt").write_text("2\n0 2 3 100 700 0.001\n1 3 3 100 20000 0\n")
+    names = {"matrix": "m.csv", "file": "flows.txt"}
+    keys = {"file": tmp_path / names[kind]} if kind in names else KEYS.get(kind, {})
     return lambda seed=1: run(graph, kind, seed=seed, duration_ns=SECOND // 50, **(keys | values))
 
 
