@@ -136,6 +136,7 @@ FEW = (less_than("trees", OPERATIONS, MOST_OPERATIONS + 1),)
 CLAIMS = (
     *_costs(TIME),
     Claim(f"Trees decide by at most {MOST_OPERATIONS} operations", TREES, FEW),
+    Claim(f"Ten trees decide by at most {MOST_OPERATIONS} operations", TREES, (less_than(TEN, OPERATIONS, MOST_OPERATIONS + 1),)),
     Claim("A decision takes less than 2 us", FAST, (less_than("trees", TIME, 2e-6),)),
     *_costs(RV32I, SET),
 )
