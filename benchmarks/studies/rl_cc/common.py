@@ -109,7 +109,7 @@ ABOUT: Mapping[str, str] = {
     LARGE: "the size of short flows, which is ours; else 64 kB, that of the paper's WRITEs: 50 fit into 5 MB, 100 do not",
     FULL_QUEUE: "a NIC has one processor and 4 places for events, each of which takes the time of a decision, packets' too",
     BOUNDED: "a queue pair has at most 128 kB under way, two WRITEs of 64 kB; inferred: with 5 MB of buffer the paper's 32 flows"
-    " lose nothing and its 64 and 128 do, so a flow has 78 to 156 kB; one processor a NIC with 2 places, whose events take a decision",
+    " lose nothing, its 64 and 128 do: 78 to 156 kB a flow; a NIC has one processor with 2 places, whose events take a decision",
     TIMEOUTS: "the timeout, 4.096 us x 2^12, one NACK a gap, as verbs have it; flows begin at their share",
     FIRMWARE: f"DCQCN has preset {FIRMWARE_PRESET}, with the byte counter of stored configurations of NICs; runs are longer",
     SLOW: "flows begin at 1/256 of the line, as in NVIDIA's runtime for its NICs (DOCA PCC); the paper gives no rate",
