@@ -12,6 +12,9 @@ Choices of ours have rows of their own, on which ACC's claims are judged once mo
 ms), Pmax of SECN1 and SECN2 (also 100 %), and the number of pairs that a draw changes. In rows named "kept" a draw only begins or
 ends as many queue pairs as it has more or fewer than the one before; all others stay. In rows named "thresholds of 25 Gbit/s"
 SECN2's thresholds do not grow with the link's rate. Runs of rows "kept" take 60 ms instead of 30.
+
+RDMA's round trips are those of WRITEs of one byte in its class, of which the first sender begins one each 100 us. They tell what
+waits in the switch and, under a pause, in the sender. Rows of ACC begin with SECN1; its agents set the marking of RDMA's class.
 """
 
 from __future__ import annotations
@@ -22,8 +25,10 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from dc_gym.benchmarks.studies.acc import common
-from dc_gym.benchmarks.studies.acc.common import PAUSED, PAUSES, RIVALS
+from dc_gym.benchmarks.studies.acc.common import CONTESTANTS, PAUSED, PAUSES, RIVALS, TRAINED
 from dc_gym.results.results import Result, number
 from dc_gym.study import OURS, Claim, Measure, Study, Variant, above, less_than, more_than
 
@@ -31,11 +36,14 @@ SOURCE = "ACC, figure 8 (text only)"
 TCP_PERCENT, RDMA_PERCENT = 30, 70
 SENDERS = (2, 7)
 COLORS = {"SECN0": "#332288", "SECN1": "#CC6677", "SECN2": "#999933"}
+AGENT = {key: value for key, value in CONTESTANTS[TRAINED].items() if key != "topology.marking"}
+AGENT |= {"agent.actuators": "s1-*:rdma:marking"}
 DCQCNS = "SECN1"
 """DCQCN's own setting, which is the figure's static marking."""
 REDRAWN, STEADY, OFTENER, LATE, KEPT = "redrawn", "steady", "redrawn each 2 ms", "steady, from 15 ms on", "kept"
 PHASES_MS = {REDRAWN: 3, OFTENER: 2, KEPT: 2}
 """The time for which a draw holds."""
+PING_US = 100
 MOST_PAIRS, STEADY_PAIRS = 32, 16
 """Queue pairs of a sender: at most, and where their number does not change."""
 USUAL_DURATION_MS, DURATION_MS = 30, {KEPT: 60}
@@ -55,6 +63,8 @@ TCP_DSCP, RDMA_DSCP = 10, 26
 BEYOND = Measure("beyond", "TCP beyond its share (points)", 100, 3)
 RDMA = Measure("rdma_bps", "RDMA (Gbit/s)", 1e-9, 3)
 TCP = Measure("tcp_bps", "TCP (Gbit/s)", 1e-9, 3)
+OFF = Measure("off", "TCP off its share, either way (points)", 100, 3)
+RTT, RTT_P99 = Measure("rtt_s", "RDMA's RTT (us)", 1e6, 3), Measure("rtt_p99_s", "its 99th percentile (us)", 1e6, 3)
 NEAR = 0.02
 OWN_SETUPS = {
     "": (REDRAWN, OWN_MARKING, tuple(COLORS)),
@@ -67,6 +77,7 @@ OWN_SETUPS = {
 """Set-ups on which ACC's claims are judged, all but the first counted apart: queue pairs, marking, which of ACC's markings."""
 CASES = [
     *product(SENDERS, (REDRAWN, STEADY), COLORS, [OWN_MARKING]),
+    *((senders, REDRAWN, TRAINED, OWN_MARKING) for senders in SENDERS),
     *((senders, pairs, one, how) for pairs, how, of in [*OWN_SETUPS.values()][1:] for senders, one in product(SENDERS, of)),
     (max(SENDERS), LATE, "SECN0", OWN_MARKING),
 ]
@@ -83,8 +94,11 @@ def file_of(senders: int, pairs: str) -> str:
 
 def flows(senders: int, pairs: str, seed: int) -> str:
     """Returns the queue pairs of each sender in each phase, drawn by the seed, as a list of flows."""
-    spans = enumerate(_spans(pairs, draws(senders, pairs, seed)))
-    return common.flow_list((sender, 8, port, f"{start / 1e3:g},{stop / 1e3:g},0") for port, (sender, start, stop) in spans)
+    spans = [*_spans(pairs, draws(senders, pairs, seed))]
+    pairs_of = ((sender, 8, port, f"{start / 1e3:g},{stop / 1e3:g},0") for port, (sender, start, stop) in enumerate(spans))
+    at_us = range(USUAL_WARMUP_MS * 1000, (duration_ms(pairs) - 1) * 1000, PING_US) if pairs == REDRAWN else ()
+    pings = ((1, 8, port, f"{start_us / 1e6:g},0,1") for port, start_us in enumerate(at_us, len(spans)))
+    return common.flow_list((*pairs_of, *pings))
 
 
 def draws(senders: int, pairs: str, seed: int) -> list[list[int]]:
@@ -115,11 +129,12 @@ def _spans(pairs: str, counts: Sequence[Sequence[int]]) -> Iterator[tuple[int, i
 
 
 def _variant(senders: int, pairs: str, marking: str, changed: str) -> Variant:
-    marks = {"marking": marking.lower(), **CHANGED_MARKING[changed]}
+    marks = {"marking": DCQCNS.lower() if marking == TRAINED else marking.lower(), **CHANGED_MARKING[changed]}
     beside = {"kind": "many_to_one", "transport": "tcp", "dscp": TCP_DSCP, "senders": senders, "flows": TCP_FLOWS * senders}
     return Variant(
         name(senders, pairs, marking, changed),
         {
+            **(AGENT if marking == TRAINED else {}),
             **({"topology.marks_at": "departure"} if changed == OF_25G else {}),
             "topology.classes": [
                 {"name": "tcp", "dscp": [TCP_DSCP], "weight": TCP_PERCENT, "marking": "none"},
@@ -128,7 +143,7 @@ def _variant(senders: int, pairs: str, marking: str, changed: str) -> Variant:
             "workload.beside": [beside],
             **common.sampled(duration_ms(pairs), 100, 1, WARMUP_MS.get(pairs, USUAL_WARMUP_MS)),
         },
-        COLORS[marking],
+        COLORS.get(marking, common.COLORS[TRAINED]),
         by_seed={"workload.file": file_of(senders, pairs)},
     )
 
@@ -149,10 +164,15 @@ def _claims() -> Iterator[Claim]:
 
 
 def measure(result: Result) -> dict[str, float]:
-    """Returns the goodput of each transport in the window."""
+    """Returns the goodput of each transport in the window, and RDMA's round trips, if there are WRITEs that tell them."""
     goodput = {str(row["transport"]): number(row["goodput_bps"]) for row in result.summary["classes"]}
     beyond = goodput["tcp"] / (goodput["tcp"] + goodput["rdma"]) - TCP_PERCENT / 100
-    return {BEYOND.name: beyond, RDMA.name: goodput["rdma"], TCP.name: goodput["tcp"], **common.pauses(result)}
+    shares = {BEYOND.name: beyond, OFF.name: abs(beyond), RDMA.name: goodput["rdma"], TCP.name: goodput["tcp"]}
+    flows = result.records("flows")
+    pings = flows[(flows["size_bytes"] == 1) & (flows["end_ns"] >= 0)]
+    rtts_s = (pings["end_ns"] - pings["start_ns"]) / 1e9 if len(pings) else np.array([np.nan])
+    rtts = {RTT.name: float(rtts_s.mean()), RTT_P99.name: float(np.percentile(rtts_s, 99))}
+    return {**shares, **rtts, **common.pauses(result)}
 
 
 STUDY = Study(
@@ -173,7 +193,7 @@ STUDY = Study(
     },
     variants=[_variant(*case) for case in CASES],
     files=partial(common.drawn, {file_of(*case[:2]): partial(flows, *case[:2]) for case in CASES}),
-    measures=(BEYOND, RDMA, TCP, PAUSES),
+    measures=(BEYOND, OFF, RTT, RTT_P99, RDMA, TCP, PAUSES),
     measure=measure,
     claims=[*_claims()],
     facts=common.FACTS,

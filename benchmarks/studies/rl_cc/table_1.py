@@ -8,7 +8,7 @@ load is random.
 
 The paper's times hold for a NIC's core. So the policies' code is counted once more as instructions of RV32I, which has no
 multiplication, and of RV32IM, which has one (methods/rlcc/bench/rv32_cost.py; pip install 'dc-gym[rv32]'). Here a repetition is
-another trace.
+another trace. They alone are counted for ten trees, as many as the paper has, distilled from rlcc-mlp; 20 ship.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from dc_gym.benchmarks.perf.nic_cost import AlgorithmCost
 from dc_gym.benchmarks.studies.rl_cc import common
 from dc_gym.ctrl.nic import kernels
 from dc_gym.methods.rlcc.bench import rv32_cost
+from dc_gym.methods.rlcc.offline import distil
 from dc_gym.methods.rlcc.policy import network_of
 from dc_gym.methods.rlcc.trees import Trees
 from dc_gym.nets import nic_policy
+from dc_gym.nets.nic_policy import NicPolicy
 from dc_gym.results.figures import kit
 from dc_gym.study import Claim, Evidence, Measure, Study, StudyOptions, Variant, below, collect, less_than
 from dc_gym.study.model import SEEDS
@@ -56,9 +58,11 @@ LABELS = {"rlcc-lstm": "LSTM", "rlcc-mlp": "MLP", "rlcc-tree": "trees"}
 MOST_OPERATIONS = 150
 """RL-CC, section V: the operations of ten trees of depth 4."""
 DECISION = "rtt"
+TEN = "10 trees"
 
 
 VARIANTS = [Variant(LABELS[name], color=kit.color_of(name), paper=paper) for name, paper in PAPER.items()]
+VARIANTS += [Variant(TEN, color=kit.color_of("rlcc-tree"))]
 Numbers = dict[str, dict[int, float]]
 
 
@@ -67,21 +71,29 @@ def rows(options: StudyOptions, progress: Progress) -> Mapping[str, Numbers]:
     native, seeds = not kernels.reason_not_here(), options.seeds or SEEDS
     with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
         costs = [list(nic_cost.measured(folder, native, list(PAPER))) for _ in range(seeds)]
-        counted = _counted(folder, seeds, progress)
-    return {
+        counted = {name: _counted(name, folder, seeds, progress) for name in PAPER}
+        ten = distil.make(nic_policy.load("rlcc-mlp"), distil.Distillation(trees=10))
+        of_ten = _counted("rlcc-tree", folder, seeds, progress, ten)
+    shipped = {
         LABELS[name]: {
             **{measure: {1: float(value)} for measure, value in _fixed(name, costs[0][row]).items()},
             TIME.name: {seed: cost[row].times_ns.get(DECISION, cost[row].worst_ns) / 1e9 for seed, cost in enumerate(costs, 1)},
             JIT.name: {1: float(native)},
-            **counted.get(name, {}),
+            **counted[name],
         }
         for row, name in enumerate(PAPER)
     }
+    return shipped | {TEN: {**{measure: {1: float(value)} for measure, value in _of_policy(ten).items()}, **of_ten}}
 
 
 def _fixed(name: str, cost: AlgorithmCost) -> dict[str, int]:
     """Returns the measures that no repetition changes."""
-    file = nic_policy.load(name)
+    more = {INSTRUCTIONS.name: cost.instructions, STATE.name: 4 * cost.algorithm.state_words}
+    return _of_policy(nic_policy.load(name)) | more
+
+
+def _of_policy(file: NicPolicy) -> dict[str, int]:
+    """Returns the operations and the size of a policy."""
     policy = network_of(file)
     if isinstance(policy, Trees):
         flops, comparisons, additions, size = 0, int(policy.inputs.size), len(policy.inputs), policy.packed_bytes()
@@ -91,28 +103,23 @@ def _fixed(name: str, cost: AlgorithmCost) -> dict[str, int]:
         FLOPS.name: flops,
         COMPARISONS.name: comparisons,
         OPERATIONS.name: flops + comparisons + additions,
-        INSTRUCTIONS.name: cost.instructions,
-        STATE.name: 4 * cost.algorithm.state_words,
         TABLE.name: size,
     }
 
 
-def _counted(folder: Path, seeds: int, progress: Progress) -> dict[str, Numbers]:
-    """Returns counts of RV32 instructions by algorithm, measure and repetition; none if this machine cannot compile for RV32."""
-    counts: dict[str, Numbers] = {}
+def _counted(name: str, folder: Path, seeds: int, progress: Progress, policy: NicPolicy | None = None) -> Numbers:
+    """Returns counts of RV32 instructions by measure and repetition; none if this machine cannot compile for RV32."""
     try:
-        for name in PAPER:
-            cores = (rv32_cost.Core(name, march, folder) for march in (rv32_cost.WITHOUT, rv32_cost.WITH))
-            without, with_products = ({seed: core.counts(seed) for seed in range(1, seeds + 1)} for core in cores)
-            counts[name] = {
-                RV32I.name: {seed: count.policy for seed, count in without.items()},
-                RV32I_DECISION.name: {seed: count.decision for seed, count in without.items()},
-                RV32IM.name: {seed: count.policy for seed, count in with_products.items()},
-            }
+        cores = (rv32_cost.Core(name, march, folder, policy) for march in (rv32_cost.WITHOUT, rv32_cost.WITH))
+        without, with_products = ({seed: core.counts(seed) for seed in range(1, seeds + 1)} for core in cores)
     except (MachineError, UsageError) as error:
         progress.note(f"not counted for RV32: {error}")
         return {}
-    return counts
+    return {
+        RV32I.name: {seed: count.policy for seed, count in without.items()},
+        RV32I_DECISION.name: {seed: count.decision for seed, count in without.items()},
+        RV32IM.name: {seed: count.policy for seed, count in with_products.items()},
+    }
 
 
 def _costs(cost: Measure, setup: str = "") -> Iterator[Claim]:
@@ -129,6 +136,7 @@ FEW = (less_than("trees", OPERATIONS, MOST_OPERATIONS + 1),)
 CLAIMS = (
     *_costs(TIME),
     Claim(f"Trees decide by at most {MOST_OPERATIONS} operations", TREES, FEW),
+    Claim(f"Ten trees decide by at most {MOST_OPERATIONS} operations", TREES, (less_than(TEN, OPERATIONS, MOST_OPERATIONS + 1),)),
     Claim("A decision takes less than 2 us", FAST, (less_than("trees", TIME, 2e-6),)),
     *_costs(RV32I, SET),
 )
@@ -138,7 +146,8 @@ def _bars(evidence: Evidence, rows: common.Rows) -> None:
     """Draws each form's cost over the trees', in the paper and here."""
     ((ax,),), trees = rows, evidence.variants["trees"]
     base = trees.estimate(TIME.name)
-    for row, variant in enumerate(evidence.variants.values()):
+    names = [name for name in evidence.variants if name != TEN]
+    for row, variant in enumerate(map(evidence.variants.__getitem__, names)):
         here = variant.estimate(TIME.name)
         assert here is not None and base is not None
         paper_ratio = variant.paper[TIME.name] / trees.paper[TIME.name]
@@ -147,7 +156,7 @@ def _bars(evidence: Evidence, rows: common.Rows) -> None:
             ax.barh(row + offset, value, 0.34, color=color, edgecolor=variant.color, label=None if row else label)
             ax.annotate(f"{value:.3g}", (value, row + offset), (4, -3), textcoords="offset points", fontsize=8)
     ax.set_xscale("log")
-    ax.set_yticks(range(len(evidence.variants)), list(evidence.variants))
+    ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
     ax.set_xlabel("Time of a decision over the trees'")
     ax.legend()

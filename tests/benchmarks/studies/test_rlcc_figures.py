@@ -255,6 +255,13 @@ def test_a_full_queue_has_fewer_places_than_flows_only_where_there_are_many():
             assert dict(nic.parameters) == {"patience": 0}
 
 
+def test_bounded_flows_have_two_writes_under_way_and_a_saturated_nic():
+    for contestant, (_, cost_ns, _) in table_2.WHO.items():
+        nic = spec(table_2.STUDY, f"{contestant}, bounded, 128 flows").nic
+        assert (nic.event_cost_ns, nic.latency_ns, nic.event_queue, nic.burst_packets) == (100 * cost_ns, 0, 2, 16)
+        assert nic.inflight_bytes == 2 * nic.message_bytes == 128_000
+
+
 def test_flows_with_verbs_timeouts_begin_at_their_share_and_probe_as_others_do():
     nic = spec(table_2.STUDY, "MLP, 16.8 ms, 64 flows").nic
     assert nic.timeout_ns == nic.timeout_max_ns == nic.nack_interval_ns == 100 * 4096 * 2**12

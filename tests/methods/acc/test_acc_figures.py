@@ -140,7 +140,10 @@ def test_the_fabrics_are_acc_s_and_a_command_shortens_them(tmp_path: Path, study
 
 def test_queue_pairs_are_drawn_anew_or_stay() -> None:
     kinds = (figure_8.REDRAWN, figure_8.STEADY, figure_8.OFTENER)
-    redrawn, steady, oftener = ([row.split(",") for row in figure_8.flows(2, pairs, 1).splitlines()[1:]] for pairs in kinds)
+    all_rows = [[row.split(",") for row in figure_8.flows(2, pairs, 1).splitlines()[1:]] for pairs in kinds]
+    redrawn, steady, oftener = ([row for row in rows if row[5] == "0"] for rows in all_rows)
+    pings = [row for row in all_rows[0] if row[5] == "1"]
+    assert len(pings) == (29 - 3) * 10 and {row[0] for row in pings} == {"h1"} and len(all_rows[1]) == len(steady)
     assert len(steady) == 2 * figure_8.STEADY_PAIRS and {(row[3], row[4]) for row in steady} == {("0", "0.03")}
     for rows, phase_ms in ((redrawn, 3), (oftener, 2)):
         starts_ms = range(0, 30, phase_ms)
@@ -180,8 +183,9 @@ def test_rdma_and_tcp_have_classes_of_their_own(tmp_path: Path, case: tuple[int,
     queue = spec.graph().switch_ports()[0].queue
     of = {flow.transport: queue.classes[queue.class_of(flow.dscp or 0)] for flow in spec.flows(spec.graph())}
     assert (of["rdma"].name, of["rdma"].lossless, of["tcp"].name, of["tcp"].lossless) == ("rdma", True, "tcp", False)
+    assert (marking == figure_8.TRAINED) is (spec.controller.policy == "acc")
     if marking != "SECN0":
-        own_ppm = {"SECN1": 10_000, "SECN2": 200_000}[marking]
+        own_ppm = {"SECN1": 10_000, "SECN2": 200_000}.get(marking, 10_000)
         rdma_marking = of["rdma"].marking
         assert rdma_marking.probability_ppm == (1_000_000 if changed == figure_8.FULL_PMAX else own_ppm)
         assert rdma_marking.at == "departure", "as HPCC's simulator does"

@@ -18,6 +18,7 @@ from dc_gym.ctrl.nic.events import RTT
 from dc_gym.ctrl.nic.golden import EVENT_NUMBERS, RunnerDecision, Step
 from dc_gym.methods.rlcc.bench import rv32
 from dc_gym.nets import nic_policy
+from dc_gym.nets.nic_policy import NicPolicy
 
 SOURCE = Path(__file__).resolve().parent / "rv32.c"
 WITHOUT, WITH = "rv32i", "rv32im"
@@ -40,15 +41,15 @@ class InstructionCount:
 
 
 class Core:
-    """A core with one algorithm."""
+    """A core with one algorithm and a policy, which is the shipped one if none is given."""
 
-    def __init__(self, name: str, march: str, folder: Path) -> None:
+    def __init__(self, name: str, march: str, folder: Path, policy: NicPolicy | None = None) -> None:
         self._algorithm = algorithms.load(name, folder)
         path = folder / f"{name}-{march}.o"
         build.compile_source(algorithms.header_of(name), SOURCE, (*FLAGS, f"-march={march}"), path)
         self._machine, self._symbols = rv32.load(path)
         self._write("parameter", list(golden.values_of(self._algorithm, "").values()))
-        self._write("table", [int(word) for word in nic_policy.load(name).table()])
+        self._write("table", [int(word) for word in (policy or nic_policy.load(name)).table()])
         self._write("result", [LINE_RATE, 0, 0])
 
     def decide(self, step: Step) -> tuple[RunnerDecision, int]:
