@@ -16,8 +16,8 @@ UNIT_TESTS = {
     "test_actuators": ("ctrl/agent/actuators.c", *RECORD_FILE),
     "test_events_file": ("ctrl/agent/events_file.c", *RECORD_FILE),
     "test_enforce": (
-        "ctrl/agent/enforce.c", "ctrl/agent/actuators.c", "monitors/matrix.c", "monitors/qdisc.c", "dc_gym/daemon/nl.c", "dc_gym/daemon/netns.c",
-        *BATCH, *RECORD_FILE,
+        "ctrl/agent/enforce.c", "ctrl/agent/actuators.c", "monitors/matrix.c", "monitors/qdisc.c", "dc_gym/daemon/nl.c",
+        "dc_gym/daemon/netns.c", *BATCH, *RECORD_FILE,
     ),
     "test_nic_rows": ("ctrl/nic/rows.c",),
     "test_commands": ("ctrl/agent/commands.c",),

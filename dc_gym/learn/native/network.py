@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays for the C library of steps: the constants of a network, its observation and its rewards.
 
-All features of observation.py but those of flows, and most rewards, are computed there. The rest, and users' features, are left to
-Python.
+All features of observation.py but those of flows, and most rewards, are computed there. The rest, and users' features, are left
+to Python.
 """
 
 from __future__ import annotations
