@@ -108,10 +108,9 @@ def tables_of(
     message = b""
     for actuated_port in actuated:
         actuator = actuated_port.actuator
-        qdisc: str = FLOW
+        qdisc = FLOW if actuator.of_flows else _qdisc(actuator, actuated_port.port)
         request = Request(b"")
         if not actuator.of_flows:
-            qdisc = _qdisc(actuator, actuated_port.port)
             request = request_of(qdisc, _attributes(actuated_port, graph, keys_of(actuator, agent)), actuator.quantities)
         address, port = listens.get(actuated_port.port.ifname, NOBODY)
         rows.append(

@@ -70,6 +70,8 @@ class Contract:
         settings = [value.name for rows in scene.actuated if rows.actuator.name != "rate" for value in rows.actuator.quantities]
         presets = [name for name in observation.PRESETS if name != "marking" or "kmin" in settings]
         texts = (*presets, *settings, *(feature.name for feature in observation.features()))
+        if not len(scene.flow_row):
+            texts = tuple(text for text in texts if text not in ("tcp_info", "aurora") and not text.startswith("flow:"))
         self.observers = [Observer(scene, text) for text in texts]
         self.low, self.high = (
             np.concatenate([getattr(rows, bound).ravel() for rows in scene.actuated]) for bound in ("low", "high")
