@@ -120,7 +120,7 @@ def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-def recovery_s(result: Result) -> float | None:
+def recovery_s(result: Result, intervals: int = RECOVERY_INTERVALS) -> float | None:
     """Returns the recovery time: from the end of the last short flow to the first of HOLD successive intervals in which the long
     flows together have RECOVERED of their rate before. None if the short flows have not ended or the long ones had no goodput."""
     flows, duration_ns = result.records("flows"), without_code(result.manifest["spec"], result.path).time.duration_ns
@@ -128,7 +128,7 @@ def recovery_s(result: Result) -> float | None:
     ends = flows["end_ns"][short]
     if not short.any() or (ends < 0).any() or (ends >= duration_ns).any():
         return None
-    drawn = series(result.stored, duration_ns, Window(0, duration_ns), RECOVERY_INTERVALS)
+    drawn = series(result.stored, duration_ns, Window(0, duration_ns), intervals)
     long_bps = np.nansum(drawn.goodput_bps[~short[: len(drawn.goodput_bps)]], axis=0)
     began_s, ended_s = float(flows["start_ns"][short].min()) / 1e9, float(ends.max()) / 1e9
     before = long_bps[(drawn.t_s > began_s / 2) & (drawn.t_s < began_s)]

@@ -27,9 +27,9 @@ JITTER_NS = 100 * US
 """Range over which a seed spreads the starts: ten base round trips. Without it all seeds of a pattern would give the same run."""
 TIMES = frozenset(
     {"jitter", "start", "stop", "short_start", "last_start", "interval", "on", "off", "compute"}
-    | {"latency", "event_cost", "timeout", "timeout_max", "probe_timeout", "nack_interval"}
+    | {"latency", "event_cost", "timeout", "timeout_max", "probe_timeout", "nack_interval", "tcp_interval"}
 )
-"""Keys of a workload and a NIC whose numbers are times in ns."""
+"""Keys of a workload, a NIC and a monitor whose numbers are times in ns."""
 
 
 @dataclass(frozen=True, slots=True)

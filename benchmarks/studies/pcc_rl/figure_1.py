@@ -25,7 +25,7 @@ from dc_gym.results.results import Result
 from dc_gym.spec import without_code
 from dc_gym.study import Claim, Evidence, Measure, Track, Variant, below, less_than, more_than
 from dc_gym.study.collect import PAYLOAD_BYTES
-from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, RunLength
+from dc_gym.study.scaled import JITTER_NS, LINE_BPS, MS, US, RunLength
 
 TITLE = "A long flow that short ones join: bandwidth, buffer, recovery"
 SOURCE = "PCC-RL, figure 1 (text only)"
@@ -33,6 +33,8 @@ FLOWS = (2, 8)
 BEGIN_NS, SHORT_SIZE = 5 * MS, "5MB"
 LENGTH, FULL = RunLength(20 * MS, 2 * MS), RunLength(500 * MS, 2 * MS)
 BUFFER_BYTES = 5_000_000
+SEEN_NS = 10 * US
+"""The interval in which a recovery is seen: they take tens of microseconds."""
 BINS, DRAWN_BINS = 150, 50
 """Number of intervals in which a run is measured, and drawn."""
 BEFORE = Measure("before", "long flow before (of the line)", digits=3)
@@ -79,7 +81,8 @@ def on(contestant: str, setup: str) -> str:
 def _variant(contestant: str, flows: int, setup: str) -> Variant:
     size, title = SIZES.get(setup, SHORT_SIZE), name(on(contestant, setup), flows)
     workload = {"kind": "long_short", "long": 1, "short": flows - 1, "size": size, "short_start": BEGIN_NS, "jitter": JITTER_NS}
-    keys = HALF_STEP if setup == HALF else {**rlcc.PRESETS.get(setup, {}), **KEYS.get(contestant, {})}
+    keys: dict[str, Any] = {"monitor.tcp_interval": SEEN_NS}
+    keys |= HALF_STEP if setup == HALF else {**rlcc.PRESETS.get(setup, {}), **KEYS.get(contestant, {})}
     more = pccrl.told(title, contestant) | {"tracks": None if on(contestant, setup) in DRAWN else 0}
     return rlcc.variant(title, IN_TABLES[contestant], NINE, workload, keys, length=LENGTH, full=FULL, **more)
 
@@ -104,13 +107,15 @@ def _claims(setup: str) -> Iterator[Claim]:
 
 def more(result: Result) -> dict[str, float]:
     """Returns the figure's additional measures, at 100 Gbit/s."""
-    curves, numbers = track(result, BINS), long_short(result)
+    spec = without_code(result.manifest["spec"], result.path)
+    scale, duration_ns = spec.topology.scale or 1, spec.time.duration_ns
+    curves, numbers = track(result, BINS), long_short(result, duration_ns // (SEEN_NS * scale))
     before = (curves.x > LENGTH.warmup_ns / MS) & (curves.x < BEGIN_NS / MS)
-    queues, spec = result.records("queues"), without_code(result.manifest["spec"], result.path)
+    queues = result.records("queues")
     long = curves.values[BANDWIDTH.name] / (own_share(result) * PAYLOAD_BYTES / FRAME_BYTES)
-    rest_ns = spec.time.duration_ns - int(result.records("flows")["end_ns"].max())
+    rest_ns = duration_ns - int(result.records("flows")["end_ns"].max())
     return numbers | {
-        RECOVERY.name: recovery_s(numbers, rest_ns / 1e9 / (spec.topology.scale or 1)),
+        RECOVERY.name: recovery_s(numbers, rest_ns / 1e9 / scale),
         BEFORE.name: float(curves.values[BANDWIDTH.name][before].mean()) if before.any() else float("nan"),
         WHOLE_BEFORE.name: float(long[before].mean()) if before.any() else float("nan"),
         WHOLE_AFTER.name: float(long[-BINS // 10 :].mean()),

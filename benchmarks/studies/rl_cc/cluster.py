@@ -178,10 +178,10 @@ def look(contestant: str) -> tuple[str, str]:
     return LOOKS[SETUP_OF[contestant]]
 
 
-def long_short(result: Result) -> dict[str, float]:
+def long_short(result: Result, intervals: int = measured.RECOVERY_INTERVALS) -> dict[str, float]:
     """Returns the measures of long and short flows, at 100 Gbit/s; of short flows alone if there are no others.
 
-    A short flow that has not ended counts with its time so far.
+    A short flow that has not ended counts with its time so far. The recovery is seen in so many intervals of the run.
     """
     experiment = Experiment.of(without_code(result.manifest["spec"], result.path))
     flows, scale = result.records("flows"), experiment.spec.topology.scale or 1
@@ -198,7 +198,7 @@ def long_short(result: Result) -> dict[str, float]:
     table = result.derived("flow_metrics")
     assert table is not None
     long_bps = float(table["goodput_bps"].to_numpy()[: len(flows)][endless].sum())
-    recovered = measured.recovery_s(result)
+    recovered = measured.recovery_s(result, intervals)
     return values | {
         LONG_SHARE.name: long_bps * scale / LINE_BPS,
         RECOVERY.name: float("nan") if recovered is None else recovered / scale,
