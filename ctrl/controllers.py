@@ -46,6 +46,8 @@ class Controller:
     tcp: tuple[Path, ...] = ()
     """The C sources of a TCP that the lab kernel does not have, and headers of one's own that they include: one path or several,
     relative to the plug-in's file."""
+    lab_only: bool = False
+    """True for a TCP that the lab kernel alone has."""
     color: str | None = None
     """Its colour in figures, such as "#884488". None: the colour follows from its name."""
     marker: str | None = None

@@ -122,6 +122,8 @@ class Spec:
         if self.ground == "host" and self.controller.tcp_sources:
             why = "is a TCP of your own, which is compiled for the lab's kernel; on ground \"host\" name one of this machine's"
             raise KeyFault("controller.name", self.controller.name, why)
+        if self.ground == "host" and (known := controllers.find(self.controller.name)) and known.lab_only:
+            raise KeyFault("controller.name", known.name, 'is a TCP of the lab\'s kernel alone; on ground "host" name another')
         if self.ground == "host" and self.kernel != KernelSpec():
             raise KeyFault("kernel", None, 'is about the kernel of a lab; give ground = "lab", or leave it out')
         if self.ground == "host" and self.controller.accecn:

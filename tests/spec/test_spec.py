@@ -512,3 +512,7 @@ def test_bad_networks_are_refused_before_anything_boots(tmp_path: Path, old: str
     with pytest.raises(SpecError) as excinfo:
         spec.load(tmp_path / "net.toml")
     assert words in str(excinfo.value) and "\n" not in str(excinfo.value)
+
+
+def test_a_tcp_that_the_lab_s_kernel_alone_has_is_refused_on_the_host(path: Path) -> None:
+    assert states(fault(path, "ground=host", "controller.name=agent"), "controller.name", "agent", '"host"')

@@ -113,7 +113,7 @@ def test_a_flow_that_ends_is_recorded_to_its_fin(run: Run) -> None:
 
 
 @pytest.mark.lab
-def test_a_tcp_of_ones_own_and_chosen_flows(run: Run) -> None:
+def test_a_tcp_of_ones_own_and_chosen_flows(run: Run, registries: None) -> None:
     own = ROOT / "examples/tcp_mine.c"
     result = run("own", f"plugins={own}", "controller.name=mine", "monitor.tcp_flows=[1]")
     acks = result.records("acks")

@@ -27,6 +27,7 @@ LARGE = {"fattree-k8", "rlcc64", "fdcc64", "acc24", "acc96", "acc288"}
 """Networks that take long to boot."""
 KEYS = {
     "matrix": {"file": "m.csv"},
+    "file": {"file": "log.csv"},
     "iroko": {"pattern": "random0"},
     "stride": {"stride": 1, "size": "20kB"},
     "staggered": {"p_edge": 0.3, "p_pod": 0.3},
@@ -168,6 +169,7 @@ def test_every_workload(kind, tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.csv").write_text("source,destination,port,start,stop,size\nh1,h3,80,0,0,0\nh2,h4,80,0,0,700\n")
+    (tmp_path / "log.csv").write_text("start_ms,source,destination,bytes\n1,h1,h3,7000\n2,h2,h4,700\n")
     topology = {"preset": "fattree-k4" if kind in SIXTEEN else "dumbbell-1g"}
     keep(DataCenterEnv(spec(topology, {"kind": kind} | KEYS.get(kind, {})), folder=folder), folder)
 

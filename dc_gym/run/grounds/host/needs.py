@@ -183,7 +183,7 @@ def _needs() -> tuple[Need, ...]:
     red = Queue(10**6, "red", Marking("step", k_bytes=3028))
     fifo = Queue(10**6, "bfifo")
     known = filter(None, map(controllers.find, controllers.names()))
-    tcp = {control for control in known if not control.nic}  # a NIC's algorithm is no kernel module
+    tcp = {control for control in known if not (control.nic or control.lab_only)}  # which are no modules here
     return (
         Need("veth", lambda sock, at: sock.batch([set_up(at, "probe")])),
         Need("openvswitch", _openvswitch),
