@@ -515,4 +515,5 @@ def test_bad_networks_are_refused_before_anything_boots(tmp_path: Path, old: str
 
 
 def test_a_tcp_that_the_lab_s_kernel_alone_has_is_refused_on_the_host(path: Path) -> None:
-    assert states(fault(path, "ground=host", "controller.name=agent"), "controller.name", "agent", '"host"')
+    refusal = fault(path, "ground=host", "controller.name=agent")
+    assert states(refusal, 'controller.name = "agent" ... kernel alone ... "host" name another')
