@@ -121,7 +121,11 @@ def test_the_own_reward_of_a_flow_is_of_its_path_alone() -> None:
         ),
         (['agent.actuators="s1-*:cwnd"'], "every flow has its cwnd"),
         (['agent.control="network"'], "'cwnd' has other ports"),
-        (['ground="host"'], "'cwnd' cannot be enforced on ground \"host\""),
+        (['ground="host"'], "kernel alone"),
+        (
+            ['ground="host"', 'controller.name="cubic"', 'agent.actuators="clamp"'],
+            "'clamp' cannot be enforced on ground \"host\"",
+        ),
     ],
 )
 def test_what_is_refused(overrides: list[str], words: str) -> None:
