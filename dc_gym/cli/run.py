@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from dc_gym.spec import Spec
 
 
-NS_PER_S = 10**9
-
-
 def main(args: Namespace) -> int:
     """Runs the experiment, and prints its numbers and whether the result is fit."""
     from dc_gym.base.progress import choose
@@ -59,12 +56,13 @@ def _of_flows(args: Namespace) -> list[str]:
     """Returns the overrides for --flows. With a network in another tool's file the run ends a second after the last start."""
     if args.flows is None:
         return []
+    from dc_gym.base.key import S
     from dc_gym.base.units import format_time
     from dc_gym.topologies.files import is_network
     from dc_gym.traffic.files import read
 
     last_ns = max((flow.start_ns for flow in read(args.flows).flows), default=0)
-    duration = [f"time.duration={format_time(last_ns + NS_PER_S)}"] if is_network(args.spec) else []
+    duration = [f"time.duration={format_time(last_ns + S)}"] if is_network(args.spec) else []
     return [*duration, "workload.kind=file", f"workload.file={json.dumps(str(args.flows))}"]
 
 

@@ -266,11 +266,12 @@ def _on_sides(
         inner = claims.sized(inner, kinds[0], test[kinds[0]], test["within"])
 
     def judge(evidence: Evidence) -> Outcome:
-        given = {side: side.values(evidence, measure.name) for side in (first, second) if side.about}
-        finite = [{seed for seed, value in by_seed.items() if math.isfinite(value)} for by_seed in given.values()]
+        by_side = {side: side.values(evidence, measure.name) for side in (first, second) if side.about}
+        finite = [{seed for seed, value in by_seed.items() if math.isfinite(value)} for by_seed in by_side.values()]
         seeds = sorted(set.intersection(*finite).difference(found_on))
         rows = {
-            side.name: {seed: given[side][seed] if side in given else side.number for seed in seeds} for side in (first, second)
+            side.name: {seed: by_side[side][seed] if side in by_side else side.number for seed in seeds}
+            for side in (first, second)
         }
         return inner.judge(Evidence({name: VariantEvidence(name, name, "", {measure.name: by}) for name, by in rows.items()}))
 

@@ -64,9 +64,11 @@ class DeviceFile:
 
     def faults(self) -> list[str]:
         """Returns what no algorithm can do, with file and line, in the file's order."""
-        found = dict(fault for name in self._reached(ALGO) for node in _walk(self._bodies[name]) for fault in self._faults(node))
-        found |= dict(self._unknown())
-        places = ((self._line(offset), fault) for offset, fault in sorted(found.items()))
+        by_offset = dict(
+            fault for name in self._reached(ALGO) for node in _walk(self._bodies[name]) for fault in self._faults(node)
+        )
+        by_offset |= dict(self._unknown())
+        places = ((self._line(offset), fault) for offset, fault in sorted(by_offset.items()))
         return [f"{line.file.removeprefix('./')}:{line.number}: {fault}" for line, fault in places]
 
     def as_algorithm(self) -> str:

@@ -33,8 +33,13 @@ def write(algorithm: Algorithm, preset: str, line_bps: int, out: Path, force: bo
     setting = algorithms.resolve_parameters(algorithm, preset, {}, line_bps)
     _require(algorithm, setting.preset)
     rows = [
-        (setting.values[each.name], each.least, each.greatest, f"{each.name}, {each.help} ({each.unit})")
-        for each in algorithm.parameters
+        (
+            setting.values[parameter.name],
+            parameter.least,
+            parameter.greatest,
+            f"{parameter.name}, {parameter.help} ({parameter.unit})",
+        )
+        for parameter in algorithm.parameters
     ]
     rows += [
         (10_000, 1, 2**31, "base_rtt_ns, round trip of a probe over the idle path"),
@@ -68,8 +73,8 @@ def _require(algorithm: Algorithm, preset: str) -> None:
 
 def _text(algorithm: Algorithm, preset: str, rows: Sequence[tuple[int, int, int, str]], mark: str) -> str:
     settings = "".join(
-        f' \\\n\tX({number}, {initial}u, {least}u, {greatest}u, "{told}")'
-        for number, (initial, least, greatest, told) in enumerate(rows)
+        f' \\\n\tX({number}, {initial}u, {least}u, {greatest}u, "{description}")'
+        for number, (initial, least, greatest, description) in enumerate(rows)
     )
     return f"""/*
  * {algorithm.name}{f", preset {preset}," if preset else ""} for NVIDIA's DOCA PCC. {mark}

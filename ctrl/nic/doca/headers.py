@@ -32,9 +32,9 @@ def inlined(header: Path, kept: Collection[str] = ()) -> str:
         if match[1] in seen:
             return ""
         folders = (path.parent, build.SOURCES, build.DRIVERS, *build.SOURCES.glob("algorithms/*"))
-        found = next((folder / match[1] for folder in folders if (folder / match[1]).is_file()), None)
-        if found is None:
+        included = next((folder / match[1] for folder in folders if (folder / match[1]).is_file()), None)
+        if included is None:
             raise UsageError(f"{path}: it includes {match[1]}, which is not beside it")
-        return text_of(found)
+        return text_of(included)
 
     return text_of(header.resolve())

@@ -56,9 +56,9 @@ def read(sources: Sequence[Path], name: str, includes: Sequence[Path], out: Path
 
 def _set_up(device: DeviceFile, folder: Path) -> list[list[str]]:
     """Checks the size of the context, and returns what doca_pcc_dev_user_init() sets up: the words that doca_pcc_dev.c prints."""
-    told = f"the context of a flow has {CONTEXT_BYTES} bytes"
+    limit = f"the context of a flow has {CONTEXT_BYTES} bytes"
     checks = [
-        f'# {line.number} "{Path(line.file).name}"\n_Static_assert(sizeof(*({kind})0) <= {CONTEXT_BYTES}, "{told}");\n'
+        f'# {line.number} "{Path(line.file).name}"\n_Static_assert(sizeof(*({kind})0) <= {CONTEXT_BYTES}, "{limit}");\n'
         for line, kind in device.context_types()
     ]
     source, program = folder / "device-checked.i", folder / "device"
@@ -117,16 +117,14 @@ def _parameter(number: str, default: str, least: str, greatest: str, text: str =
     """Returns a row of CC_PARAMETERS. By custom the text of a parameter is "NAME, what it is"."""
     name = re.sub(r"\W+", "_", text.split(",")[0].lower()).strip("_")
     name = name if re.fullmatch(r"[a-z]\w*", name) else f"parameter_{number}"
-    told = re.sub(r'["\\\0]', "", text)
-    return f'X({name}, "DOCA PCC", {default}u, {least}u, {greatest}u, "the device file", "{told}")'
+    description = re.sub(r'["\\\0]', "", text)
+    return f'X({name}, "DOCA PCC", {default}u, {least}u, {greatest}u, "the device file", "{description}")'
 
 
 def _plugin(name: str, ecn: bool, mark: str) -> str:
     return f'''"""Registers {name}.h, an algorithm of the NICs. {mark}"""
 
-from pathlib import Path
-
 from dc_gym.ctrl.controllers import Controller, register
 
-register(Controller("{name}", "{name}", nic=True, ecn={ecn}, header=Path(__file__).resolve().with_name("{name}.h")))
+register(Controller("{name}", "{name}", nic=True, ecn={ecn}, header="{name}.h"))
 '''

@@ -65,8 +65,9 @@ def windows_of(result: Result) -> dict[int, tuple[Floats, Floats]]:
     The keys are the flows' rows in their table.
     """
     parts: dict[int, list[tuple[Floats, Floats]]] = {}
+    numbers = result.records("flows")["flow"]
     for piece in result.stored.pieces("acks", "t_ns", "flow", "cwnd_packets"):
-        rows = np.searchsorted(result.records("flows")["flow"], piece["flow"])
+        rows = np.searchsorted(numbers, piece["flow"])
         for row in np.unique(rows[rows < MOST_LINES]).tolist():
             t_ns, packets = piece["t_ns"][rows == row], piece["cwnd_packets"][rows == row].astype(np.float64)
             changed = np.diff(packets, prepend=-1) != 0
