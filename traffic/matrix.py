@@ -13,7 +13,7 @@ from pathlib import Path
 from re import fullmatch
 
 from dc_gym.base import bounded
-from dc_gym.base.errors import WorkloadError
+from dc_gym.base.errors import WorkloadError, with_remedy
 from dc_gym.traffic.flows import LARGEST, LARGEST_DSCP, LARGEST_PORT, TRANSPORTS, FlowRequest
 
 COLUMNS = ("source", "destination", "port", "start", "stop", "size")
@@ -42,7 +42,7 @@ def read_text(path: Path) -> str:
     try:
         return bounded.read_text(path, bounded.TABLE_BYTES)
     except (OSError, UnicodeDecodeError) as error:
-        raise WorkloadError(f"workload.file: cannot read {path}: {error}; give a CSV file") from error
+        raise WorkloadError(f"workload.file: cannot read {path}: {with_remedy(error, 'give a CSV file')}") from error
 
 
 def parse_matrix(

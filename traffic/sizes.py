@@ -16,7 +16,7 @@ from pathlib import Path
 from re import MULTILINE, fullmatch, search
 
 from dc_gym.base import bounded
-from dc_gym.base.errors import WorkloadError
+from dc_gym.base.errors import WorkloadError, with_remedy
 from dc_gym.base.spelling import unknown
 from dc_gym.base.units import ETHERNET_BYTES, TCP_HEADERS_BYTES
 from dc_gym.traffic.draws import WORD, Stream
@@ -143,7 +143,7 @@ def read(path: Path, key: str = "workload.distribution_file") -> Sizes:
     try:
         text = bounded.read_text(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise WorkloadError(f"{key}: cannot read {path}: {error}; give a text file of sizes and probabilities") from error
+        raise WorkloadError(f"{key}: cannot read {path}: {with_remedy(error, 'give a text file of sizes and probabilities')}") from error
     return parse(text, str(path))
 
 

@@ -58,16 +58,16 @@ def in_words(error: OSError) -> str:
     return f"{named}{': ' if named else ''}{with_remedy(error)}"
 
 
-def with_remedy(error: OSError, remedy: str = "") -> str:
+def with_remedy(error: OSError | UnicodeDecodeError, remedy: str = "") -> str:
     """Describes an error and its remedy in one line.
 
     Args:
-        error: The error of a system call.
+        error: The error of a system call, or of a text that is none. The path is left to the caller, who knows its role.
         remedy: The advice, unless memory, disk space or descriptors are used up.
     """
-    number = error.errno or 0
+    number, words = (error.errno or 0, error.strerror) if isinstance(error, OSError) else (0, None)
     steps = [USED_UP[number]] if number in USED_UP else [OF_A_PLACE.get(number, ""), remedy]
-    return "; ".join(filter(None, (error.strerror or str(error), ", or ".join(filter(None, steps)))))
+    return "; ".join(filter(None, (words or str(error), ", or ".join(filter(None, steps)))))
 
 
 def _file_of(error: OSError) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-from dc_gym.base.errors import UsageError
+from dc_gym.base.errors import UsageError, with_remedy
 
 __all__ = ["HEAD_BYTES", "PLACED", "Formats", "head_of", "node_name"]
 
@@ -51,7 +51,7 @@ class Formats:
 
     def fault(self, path: Path, line: int | None, why: str) -> UsageError:
         """Returns an error about a place in a file: what is wrong there, and the remedy. Long words are shortened."""
-        why = re.sub(rf"(\S{{{LONGEST_WORD}}})\S+", r"\1...", why)
+        why = re.sub(rf"(\S{{{LONGEST_WORD}}})\S+?([;:,]?(?=\s|$))", r"\1...\2", why)
         here = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
         error = self._error(f"{here}: {why}" if line is None else f"{here}: line {line}: {why}")
         setattr(error, PLACED, True)
@@ -73,7 +73,7 @@ class Formats:
             status = path.stat()
             return self._read(path, status.st_mtime_ns, status.st_size)
         except (OSError, UnicodeDecodeError) as error:
-            raise self.fault(path, None, f"cannot read it: {error}; give another file") from None
+            raise self.fault(path, None, f"cannot read it: {with_remedy(error, 'give another file')}") from None
 
 
 def head_of(path: Path) -> bytes:

@@ -132,7 +132,7 @@ def test_a_mistake_is_one_line_with_its_place(tmp_path, text, words):
 
 def test_junk_is_one_line(tmp_path):
     (tmp_path / "junk").write_bytes(b"Nodes 4\nConnections 1\n" + bytes(range(256)))
-    with pytest.raises(WorkloadError, match=r"junk: cannot read it: .*; give another file") as excinfo:
+    with pytest.raises(WorkloadError, match=r"junk: cannot read it: [^/]*; give another file") as excinfo:
         files.read(tmp_path / "junk")
     assert "\n" not in str(excinfo.value)
 

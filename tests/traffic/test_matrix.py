@@ -80,7 +80,7 @@ def test_bad_files(text):
 def test_unreadable_files(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     for name in ("missing.csv", "binary", "."):
-        with pytest.raises(WorkloadError, match=r"workload\.file: cannot read"):
+        with pytest.raises(WorkloadError, match=r"workload\.file: cannot read [^ ]*: [^/]*; give a CSV file$"):
             read_matrix(tmp_path / name, HOSTS)
 
 
