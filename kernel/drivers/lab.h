@@ -178,10 +178,44 @@ enum {
 	IFLA_LAB_GROUP_PAD,
 	IFLA_LAB_GROUP_SEED,    /* u64, of the hash (lab_group.h) */
 	IFLA_LAB_GROUP_MEMBERS, /* u32 each, 1 .. LAB_GROUP_MEMBERS: the ifindexes of its ports, in order */
+	IFLA_LAB_GROUP_BALANCE, /* struct lab_group_balance; without it LAB_GROUP_ECMP. Every change counts
+				   anew */
+	IFLA_LAB_GROUP_COUNTS, /* read-only, unless it is LAB_GROUP_ECMP: a struct lab_group_count a member */
 	__IFLA_LAB_GROUP_MAX
 };
 #define IFLA_LAB_GROUP_MAX (__IFLA_LAB_GROUP_MAX - 1)
 #define LAB_GROUP_MEMBERS  256
+#define LAB_GROUP_SAMPLES  8
+
+/* The ways in which a group chooses. A flow is one 5-tuple. One that was silent for `gap_ns` begins a
+ * flowlet, and with each flowlet the group chooses anew; its first choice is that of the hash but for
+ * ROUND_ROBIN and DRILL.
+ */
+enum lab_group_mode {
+	LAB_GROUP_ECMP,        /* the hash, for ever */
+	LAB_GROUP_RANDOM,      /* each frame is a flowlet, and a draw of its flow's sequence */
+	LAB_GROUP_ROUND_ROBIN, /* each frame goes to the next member */
+	LAB_GROUP_FLOWLET,     /* each flowlet is a draw of its flow's sequence (LetFlow, NSDI 2017) */
+	LAB_GROUP_DRILL, /* each frame: of `samples` drawn members and the best `memory` of the frame before,
+			    the one with the fewest bytes queued (DRILL, SIGCOMM 2017) */
+	LAB_GROUP_ADAPTIVE, /* each flowlet stays, unless another member has fewer bytes queued: then the
+			       fewest */
+	__LAB_GROUP_MODES
+};
+
+struct lab_group_balance {
+	__u32 mode;
+	__u32 samples; /* DRILL: 1 .. LAB_GROUP_SAMPLES */
+	__u32 memory;  /* DRILL: 0 .. LAB_GROUP_SAMPLES */
+	__u32 reserved;
+	__u64 gap_ns; /* FLOWLET, ADAPTIVE */
+};
+
+struct lab_group_count {
+	__u64 frames, bytes;
+	__u64 moves;    /* frames that took it, and the one of their flow before took another member */
+	__u64 flowlets; /* that began with it */
+};
 
 /* The attributes of the queueing discipline `port` below TCA_OPTIONS. A change leaves alone what it does not
  * give, and every frame that waits.
