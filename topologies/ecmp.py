@@ -16,13 +16,14 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import IPv4Address
 from typing import Protocol
 
 from dc_gym.base.errors import TopologyError
 from dc_gym.base.splitmix import splitmix64
+from dc_gym.topologies.balance import ECMP, Balance
 from dc_gym.topologies.graph import Graph, Port
 
 PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17}
@@ -116,6 +117,7 @@ class Group:
     members: tuple[int, ...]
     """The numbers of the ports that it chooses among."""
     seed: int
+    balance: Balance = ECMP
 
     @property
     def ifname(self) -> str:
@@ -129,6 +131,15 @@ class Router:
 
     hops: Mapping[str, Mapping[str, tuple[int, ...]]]
     spread: Spread
+    balance: Mapping[str, Balance] = field(default_factory=dict)
+    """How switches choose that do not keep a flow on the path of its hash. Of other ways `out_port` is the choice."""
+
+    def out_ports(self, switch: str, packet: Packet) -> tuple[int, ...]:
+        """Returns the numbers of all ports by which packets with this header may leave, more than one where a switch balances."""
+        if switch in self.balance:
+            return self.hops[switch].get(packet.destination, ())
+        number = self.out_port(switch, packet)
+        return () if number is None else (number,)
 
     def out_port(self, switch: str, packet: Packet) -> int | None:
         """Returns the number of the port by which a packet leaves. None: it has none, so the packet is dropped."""
@@ -141,12 +152,17 @@ class Router:
 class Groups:
     """The group ports that one or several routers of a network need, numbered by switch as they first occur."""
 
-    def __init__(self, hops: Iterable[tuple[str, tuple[int, ...]]], seed: int) -> None:
-        """`hops` are switches with the next hops that they have for some address."""
+    def __init__(
+        self, hops: Iterable[tuple[str, tuple[int, ...]]], seed: int, balance: Mapping[str, Balance] | None = None
+    ) -> None:
+        """`hops` are switches with the next hops that they have for some address, `balance` those that balance."""
+        balance = balance or {}
         self._of: dict[str, dict[tuple[int, ...], Group]] = {}
         for switch, numbers in hops:
             if len(numbers) > 1 and numbers not in (groups := self._of.setdefault(switch, {})):
-                groups[numbers] = Group(switch, FIRST_GROUP + len(groups), numbers, group_seed(seed, switch))
+                groups[numbers] = Group(
+                    switch, FIRST_GROUP + len(groups), numbers, group_seed(seed, switch), balance.get(switch, ECMP)
+                )
 
     def __iter__(self) -> Iterator[Group]:
         return (group for groups in self._of.values() for group in groups.values())
@@ -175,18 +191,19 @@ def route(
     routing: str = "ecmp",
     without: Collection[str] = (),
     spread: Callable[[int], Spread] = Hashed,
+    balance: Mapping[str, Balance] | None = None,
 ) -> Router:
     """Returns the next hops of every switch of the graph for every host, and their choice from one seed.
 
     `routing` is one of ROUTINGS. `without` names ports whose frames go nowhere: each is one direction of a cable. A switch has no
-    next hop for a host that it cannot reach without them.
+    next hop for a host that it cannot reach without them. `balance` are switches that do not keep a flow on one path.
 
     'single' leaves one path to a host, the same for all packets: no port is read, and the seed has no effect.
     """
     hops = _next_hops(graph, without)
     if routing == "single":
         hops = _single(graph, hops)
-    router = Router(hops, spread(seed))
+    router = Router(hops, spread(seed), balance or {})
     for switch, numbers in hops_of(router):
         if len(numbers) > router.spread.most:
             most = router.spread.most
@@ -212,6 +229,25 @@ def path(
         port = _egress(graph, router, node, packet)
         crossed.append(port.ifname)
     return crossed
+
+
+def crossings(graph: Graph, router: Router, sent: Iterable[tuple[str, Packet]]) -> Iterator[tuple[str, str, str]]:
+    """Yields each two egress ports that packets may cross one after the other, and the address for which they are.
+
+    `sent` are the ports of hosts, each with a packet that it sends.
+    """
+    seen: set[tuple[str, Packet]] = set()
+    for first in sent:
+        todo = [first]
+        while todo:
+            before, packet = todo.pop()
+            node = graph.peer(before).node
+            for number in router.out_ports(node, packet):
+                after = f"{node}-eth{number}"
+                yield before, after, packet.destination
+                if (after, packet) not in seen:
+                    seen.add((after, packet))
+                    todo.append((after, packet))
 
 
 def draw(seed: int, *labels: object) -> int:

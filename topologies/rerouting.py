@@ -54,7 +54,7 @@ class Rerouting:
 
     def react(self, at_ns: int, event: int, down: Sequence[str]) -> Reaction:
         """Returns the reaction to these ports being down."""
-        self._routers.insert(0, route(self._graph, self._seed, self._routing, frozenset(down)))
+        self._routers.insert(0, route(self._graph, self._seed, self._routing, frozenset(down), balance=self._routers[0].balance))
         self._spread()
         pairs = dict.fromkeys((switch, packet.destination) for switch, packet in self._places)
         entries = (Entry(*pair, router.hops[pair[0]][pair[1]]) for pair in pairs if (router := self._router_of(*pair)))
@@ -68,10 +68,11 @@ class Rerouting:
             router = self._router_of(switch, packet.destination)
             if router is None:
                 continue
-            after = self._graph.peer(f"{switch}-eth{router.out_port(switch, packet)}").node
-            if after in self._switches and (after, packet) not in self._places:
-                self._places[after, packet] = None
-                todo.append((after, packet))
+            for number in router.out_ports(switch, packet):
+                after = self._graph.peer(f"{switch}-eth{number}").node
+                if after in self._switches and (after, packet) not in self._places:
+                    self._places[after, packet] = None
+                    todo.append((after, packet))
 
     def _router_of(self, switch: str, destination: str) -> Router | None:
         """Returns the newest rules by which the switch has a next hop."""

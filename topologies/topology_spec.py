@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dc_gym.base.errors import TopologyError
-from dc_gym.base.key import COUNT, NUMBER, SIZE, TEXT, Get, KeyFault, check, field_of, key, own_keys
+from dc_gym.base.key import COUNT, NUMBER, SIZE, TEXT, TIME, WORDS, Get, KeyFault, check, field_of, key, own_keys
 from dc_gym.base.registry import Registry
 from dc_gym.base.units import ETHERNET_BYTES, FRAME_BYTES, MTU_BYTES, format_size
 from dc_gym.topologies import buffers, marking, qdiscs
+from dc_gym.topologies.balance import ECMP, MODES, MOST_SAMPLES, PARAMETERS, Balance
 from dc_gym.topologies.buffers import ClassRule, SharedBuffers, Xoff
 from dc_gym.topologies.ecmp import ROUTINGS
-from dc_gym.topologies.graph import LARGEST_MTU_BYTES, LARGEST_QUEUE_BYTES, LEAST_MTU_BYTES
+from dc_gym.topologies.graph import LARGEST_MTU_BYTES, LARGEST_QUEUE_BYTES, LEAST_MTU_BYTES, LONGEST_DELAY_NS
 from dc_gym.topologies.links import RULES, LinkRule, LinkSpec
 
 HOST_QDISCS = ("bfifo", "fq")
@@ -168,6 +169,29 @@ class TopologySpec(LinkSpec):
         help="choice among equally short paths: `ecmp` (a seeded hash of addresses, protocol and ports), or `single` (one path "
         "to each host; paths are assigned round-robin)",
     )
+    balance: str | None = key(
+        TEXT,
+        names=lambda: MODES,
+        otherwise='`"ecmp"`',
+        help="how switches of a lab [choose among equal next hops](topologies.md#load-balancing): `ecmp` keeps a flow on the path"
+        " of its hash; `random`, `round_robin` and `drill` choose for each frame, `flowlet` and `adaptive` when a flow paused",
+    )
+    balance_at: tuple[str, ...] | None = key(
+        WORDS, otherwise="all", help='the switches that do so, or their layers (`["leaf"]`); the others keep to `ecmp`'
+    )
+    balance_gap_ns: int | None = key(
+        TIME,
+        low=0,
+        high=LONGEST_DELAY_NS,
+        otherwise='`adaptive`: `"0ns"`, each frame',
+        help="`flowlet` (needed) and `adaptive`: a flow that was silent for so long may take another path",
+    )
+    balance_samples: int | None = key(
+        COUNT, low=1, high=MOST_SAMPLES, otherwise="2", help="`drill`: ports that are drawn for each frame (d)"
+    )
+    balance_memory: int | None = key(
+        COUNT, low=0, high=MOST_SAMPLES, otherwise="1", help="`drill`: best ports of the frame before that are added (m)"
+    )
     shape: tuple[tuple[str, Any], ...] = own_keys(TOPOLOGIES, _kind)
     """The keys that the kind declares, as the file gives them."""
     qdisc_keys: tuple[tuple[str, Any], ...] = own_keys(qdiscs.KINDS, _qdisc)
@@ -179,6 +203,35 @@ class TopologySpec(LinkSpec):
             check(rule, f"topology.links[{number}].")
         self._check_thresholds()
         self._check_buffers()
+        self._check_balance()
+
+    def _check_balance(self) -> None:
+        """Raises KeyFault for parameters of another balance, one that lacks its own, and balance without a choice."""
+        mode = self.balance or ECMP.mode
+        for name, modes in PARAMETERS.items():
+            if (value := getattr(self, name)) is not None and mode not in modes:
+                field = field_of(self, name.removesuffix("_ns"))
+                why = f"has no effect with topology.balance {mode!r}; leave it out, or give {' or '.join(modes)}"
+                raise KeyFault(f"topology.{name.removesuffix('_ns')}", field.metadata["kind"].write(value), why)
+        if mode == "flowlet" and self.balance_gap_ns is None:
+            raise KeyFault("topology.balance", mode, "needs topology.balance_gap, a time that parts flowlets; give it")
+        if self.balances and self.routing == "single":
+            raise KeyFault(
+                "topology.balance", mode, 'cannot go with topology.routing "single", which has one path; leave out one'
+            )
+
+    @property
+    def balances(self) -> bool:
+        """True if switches may send frames of one flow over several paths."""
+        return self.balance not in (None, ECMP.mode)
+
+    @property
+    def balancing(self) -> Balance:
+        """The way in which group ports choose. Its time follows the scale."""
+        if self.balance == "drill":
+            memory = 1 if self.balance_memory is None else self.balance_memory
+            return Balance("drill", self.balance_samples or 2, memory)
+        return Balance(self.balance or ECMP.mode, gap_ns=(self.balance_gap_ns or 0) * (self.scale or 1))
 
     def _check_buffers(self) -> None:
         """Raises KeyFault for keys of shared buffers, pauses and classes that do not go together."""

@@ -70,6 +70,8 @@ class PortCount:
 
 def write(folder: Path, experiment: Experiment, protocol: str = "tcp") -> None:
     """Writes the four files of an experiment to `folder`. Raises UsageError if peers cannot run its flows."""
+    if experiment.router.balance:
+        raise UsageError(f"topology.balance = {experiment.spec.topology.balance!r}: peers keep a flow on one path; leave it out")
     flows = []
     for number, request in enumerate(flow.request for flow in experiment.schedule.flows):
         known = FlowRequest(request.src, request.dst, request.dst_port, request.start_ns, size_bytes=request.size_bytes)

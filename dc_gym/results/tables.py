@@ -316,6 +316,36 @@ TABLES = {
             time="t_ns",
             optional=True,
         ),
+        TableSchema(
+            "nexthops",
+            (
+                Column("t_ns", "<i8", "the end of the run"),
+                Column("port", "port", "a next hop of a switch that balances (`topology.balance`)"),
+                Column("group", "<u4", "number of the group of equal next hops at its switch, from 0"),
+                Column("frames", "<u8", "frames that the group sent to it since t0"),
+                Column("bytes", "<u8", "the same, in bytes"),
+                Column("moves", "<u8", "those whose flow's frame before took another port"),
+                Column("flowlets", "<u8", "those for which the group chose: the first of a flow, or after its pause"),
+            ),
+            order=("t_ns", "port", "group"),
+            time="t_ns",
+            optional=True,
+        ),
+        TableSchema(
+            "reordering",
+            (
+                Column("t_ns", "<i8", "the end of the run"),
+                Column("host", "node", "a host, where a switch balances"),
+                Column("out_of_order_packets", "<u8", "TCP segments that came before an earlier one (`TCPOFOQueue`)"),
+                Column("reorderings", "<u8", "times that its senders noticed it (`TCPSACKReorder` and its like)"),
+                Column("retransmits", "<u8", "segments sent again (`RetransSegs`)"),
+                Column("dsacks", "<u8", "of them in vain: the receiver reported a duplicate (`TCPDSACKRecv`)"),
+                Column("undos", "<u8", "reductions of the window that were taken back (`TCPDSACKUndo` and its like)"),
+            ),
+            order=("t_ns", "host"),
+            time="t_ns",
+            optional=True,
+        ),
     )
 }
 """All tables, in the order of the digest."""
@@ -386,6 +416,8 @@ class Tables:
     class_queues: Records = field(default_factory=lambda: empty("class_queues"))
     nic_events: Records = field(default_factory=lambda: empty("nic_events"))
     acks: Records = field(default_factory=lambda: empty("acks"))
+    nexthops: Records = field(default_factory=lambda: empty("nexthops"))
+    reordering: Records = field(default_factory=lambda: empty("reordering"))
     controllers: tuple[str, ...] = field(default_factory=controllers.names)
     """The controllers, by the row numbers in the records."""
 

@@ -37,7 +37,9 @@ from dc_gym.spec.events import EVENTS, EventSpec, changes, scaled_rate, sections
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, KernelSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.topologies import presets, telemetry
+from dc_gym.topologies.balance import Balance, switches_of
 from dc_gym.topologies.changes import RATE, Change, with_telemetry
+from dc_gym.topologies.ecmp import hops_of, route
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.telemetry import TELEMETRY_BYTES
 from dc_gym.topologies.topology_spec import TopologySpec
@@ -142,10 +144,23 @@ class Spec:
             "classes": self.topology.classes,
             "shared_buffer": self.topology.shared_buffer_bytes,
             "mtu": self.topology.frame_bytes != FRAME_BYTES,
+            "balance": self.topology.balances,
         }
         fabric_key = next((name for name, value in shared.items() if value), None)
         if self.ground == "host" and fabric_key:
             raise KeyFault(f"topology.{fabric_key}", None, 'is for switch ports of a lab; give ground = "lab", or leave it out')
+        self._check_one_path()
+
+    def _check_one_path(self) -> None:
+        """Raises KeyFault where switches balance, and something needs all frames of a flow to take one path."""
+        if not self.topology.balances:
+            return
+        if self.controller.telemetry:
+            why = f"cannot go with {self.controller.name!r}, which reads the telemetry of one path; give another controller"
+            raise KeyFault("topology.balance", self.topology.balance, why)
+        if self.metrics.slowdown == "closed-form":
+            why = "is the time over one path, and topology.balance takes several; give measured, or off"
+            raise KeyFault("metrics.slowdown", self.metrics.slowdown, why)
 
     def _check_agent(self) -> None:
         interval_ns, agent = self.monitor.interval_ns, self.agent
@@ -324,6 +339,17 @@ class Spec:
         graph = presets.build(topology, self.controller.ecn)
         graph = telemetry.equipped(graph, self.later_rates_bps) if self.controller.telemetry else graph
         return graph if self.controller.policy is None else selection.equipped(self.agent.sets, graph, self.agent)
+
+    def balance(self, graph: Graph) -> dict[str, Balance]:
+        """Returns the switches that balance, and how."""
+        if not self.topology.balances:
+            return {}
+        named = switches_of(graph, self.topology.balance_at)
+        able = {switch for switch, numbers in hops_of(route(graph, self.seed)) if len(numbers) > 1}
+        if not named & able:
+            why = "has no effect: none of its switches has equal next hops; leave it out, or add paths"
+            raise KeyFault("topology.balance", self.topology.balance, why)
+        return dict.fromkeys(sorted(named & able), self.topology.balancing)
 
     def actuated(self, graph: Graph) -> tuple[ActuatedPort, ...]:
         """Returns the rows that an agent may set, in the order of its commands; none without an agent."""

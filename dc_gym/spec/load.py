@@ -377,6 +377,7 @@ def _check_network(spec: Spec, to_run: bool) -> None:
     spec.capture.check_ports(graph)
     _check_execs(spec, graph, to_run)
     spec.actuated(graph)
+    spec.balance(graph)
     spec.changes(graph)
     spec.monitor.traced(spec.flows(graph))
     if spec.controller.nic:

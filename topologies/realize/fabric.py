@@ -16,6 +16,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Self
 
+from dc_gym.topologies.balance import ECMP
 from dc_gym.topologies.ecmp import Group
 from dc_gym.topologies.graph import NETNS_FOLDER, NO_IMPAIRMENT, PREFIX_BITS, Graph, Host, Nic, Port
 from dc_gym.topologies.realize import cables, group_ports, neighbours, tc
@@ -80,6 +81,15 @@ LOSS_COUNTERS = (
     "Udp.RcvbufErrors",
 )  # not Udp.SndbufErrors: it also counts drops of the host's own queue, which the queue counts too, and refusals of a full socket
 
+REORDERING = {
+    "out_of_order_packets": ("TcpExt.TCPOFOQueue",),
+    "reorderings": ("TcpExt.TCPSACKReorder", "TcpExt.TCPTSReorder", "TcpExt.TCPRenoReorder"),
+    "retransmits": ("Tcp.RetransSegs",),
+    "dsacks": ("TcpExt.TCPDSACKRecv",),
+    "undos": ("TcpExt.TCPFullUndo", "TcpExt.TCPPartialUndo", "TcpExt.TCPDSACKUndo", "TcpExt.TCPLossUndo"),
+}
+"""The counters that each column of the table `reordering` adds up."""
+
 
 def host_sysctls(ecn: bool) -> dict[str, str]:
     """Returns the settings of every host: no IPv6, ECN as the controller needs it, and no memory of earlier connections."""
@@ -121,6 +131,7 @@ class Fabric:
         self.graph = graph
         self._rules = rules
         self._groups = groups
+        self._balancing = [group for group in groups if group.balance != ECMP]
         self._ovs = ovs
         self._sysctls = {**host_sysctls(ecn), **(sysctls or {})}
         self._peers = peers if len(graph.hosts) > EVERYBODY else None
@@ -216,10 +227,11 @@ class Fabric:
         }
 
     def seed_draws(self, seed: int) -> None:
-        """Gives each port that marks a seed of its own for the draws that decide on marks."""
+        """Gives each port that marks a seed of its own for the draws that decide on marks. Group ports begin anew."""
         from dc_gym.topologies.ecmp import draw
 
         self._root.batch([tc.seed_draws(ifindex, name, draw(seed, "port", name)) for ifindex, name in self._marking.items()])
+        self._root.batch([group_ports.begin(group) for group in self._balancing])
 
     def count_queues(self, from_ns: int, until_ns: int) -> None:
         """Has the ports count for how long their queues are how long between these times of CLOCK_MONOTONIC."""
@@ -229,6 +241,20 @@ class Fabric:
         """Returns by port the counts of `count_queues()` (tc.queue_times), once that time is over."""
         by_ifindex = tc.queue_times(self._root) if self._counting else {}
         return {self._counting[ifindex]: times for ifindex, times in by_ifindex.items() if ifindex in self._counting}
+
+    def next_hops(self) -> dict[str, list[tuple[int, ...]]]:
+        """Returns what the members of each group port that balances have got (group_ports.counts)."""
+        return group_ports.counts(self._root) if self._balancing else {}
+
+    def reordering(self) -> dict[str, dict[str, int]]:
+        """Returns by host what its TCP has counted of frames out of their order; empty if no group port balances."""
+        if not self._balancing:
+            return {}
+        counted = zip(self.graph.hosts, self._host_counters(), strict=True)
+        return {
+            host.name: {column: sum(counters.get(name, 0) for name in names) for column, names in REORDERING.items()}
+            for host, counters in counted
+        }
 
     def impair(self, seed: int, from_ns: int, lossy: Collection[str] = ()) -> None:
         """Impairs the links that are not perfect from that time of CLOCK_MONOTONIC on. Each direction has a seed of its own.
@@ -280,13 +306,18 @@ class Fabric:
             "datapath": self._ovs.misses()[1],
             "group": group_ports.dropped(self._root) if self._groups else 0,
         }
+        for counters in self._host_counters():
+            for name in LOSS_COUNTERS:
+                losses[name] = losses.get(name, 0) + counters.get(name, 0)
+        return {name: count for name, count in losses.items() if count}
+
+    def _host_counters(self) -> Iterator[dict[str, int]]:
+        """Yields the SNMP counters of each host."""
         for texts in self._system.read(COUNTER_FILES, [netns_path(host.name) for host in self.graph.hosts]):
             counters: dict[str, int] = {}
             for text in texts:
                 counters |= _counters(text)
-            for name in LOSS_COUNTERS:
-                losses[name] = losses.get(name, 0) + counters.get(name, 0)
-        return {name: count for name, count in losses.items() if count}
+            yield counters
 
     def _dropped_by_softnet(self) -> int:
         """Returns the packets that the kernel's input queues refused since boot, on all CPUs."""

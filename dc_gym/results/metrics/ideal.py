@@ -170,7 +170,8 @@ def of(
     sizes = np.array([flow.request.size_bytes for flow in schedule.flows], np.int64)
     closed, fct = (np.full(len(sizes), np.nan) for _ in range(2))
     for number, path_class in enumerate(classes):
-        closed[of_flow == number] = path_class.closed_form_ns(sizes[of_flow == number])
+        if not router.balance:  # it is the time over one path
+            closed[of_flow == number] = path_class.closed_form_ns(sizes[of_flow == number])
     if measure is None or not len(classes):
         return Ideal(of_flow, closed, closed, None, {"method": "closed-form", "classes": len(classes)})
     groups = _groups(schedule, of_flow)

@@ -41,7 +41,7 @@ class Experiment:
     def of(cls, spec: Spec) -> Experiment:
         graph = spec.graph()
         spread = Buckets if spec.ground == "host" else Hashed
-        router = route(graph, spec.seed, spec.topology.routing, spread=spread)
+        router = route(graph, spec.seed, spec.topology.routing, spread=spread, balance=spec.balance(graph))
         flows, notes = spec.flows_with_notes(graph)
         schedule = _schedule(spec, flows, graph, router, spec.seed)
         nic_flows = len(schedule.flows) if spec.controller.nic else 0

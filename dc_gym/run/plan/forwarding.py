@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
+from dc_gym.run.plan import rerouting
 from dc_gym.run.plan.experiment import Experiment
 from dc_gym.run.plan.plan import DAEMONS
 from dc_gym.spec import Spec
 from dc_gym.topologies import buckets
-from dc_gym.topologies.ecmp import Groups, hops_of, rules
+from dc_gym.topologies.ecmp import Groups, crossings, hops_of, rules
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.realize import datapath
 from dc_gym.traffic.schedule import both_ways
@@ -44,7 +45,7 @@ def groups_of(experiment: Experiment) -> Groups:
     if isinstance(experiment.router.spread, buckets.Buckets):
         return Groups((), 0)
     after_reactions = ((entry.switch, entry.hops) for reaction in experiment.reactions for entry in reaction.entries)
-    return Groups(chain(hops_of(experiment.router), after_reactions), experiment.router.spread.seed)
+    return Groups(chain(hops_of(experiment.router), after_reactions), experiment.router.spread.seed, experiment.router.balance)
 
 
 def rules_of(experiment: Experiment, groups: Groups) -> dict[str, list[str]]:
@@ -86,6 +87,11 @@ def write(experiment: Experiment, groups: Groups, path: Path, *, may_change: boo
 def _needed(experiment: Experiment) -> dict[tuple[str, str], None]:
     """Returns each switch that packets of the run's flows come to, with the address that they are for."""
     flows, graph = experiment.schedule.flows, experiment.graph
+    if experiment.router.balance:
+        sent = rerouting.sent(graph, experiment.schedule)
+        return dict.fromkeys(
+            (graph.peer(before).node, address) for before, _, address in crossings(graph, experiment.router, sent)
+        )
     pairs: dict[tuple[str, str], None] = {}
     for flow, (there, back) in zip(flows, both_ways(flows, graph, experiment.router), strict=True):
         pairs |= dict.fromkeys((switch, flow.dst_addr) for switch in _switches(graph, there))

@@ -73,7 +73,7 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
     return Context(
         window=Window.of(spec),
         cutoff_ns=spec.metrics.cutoff_ns,
-        routes=routes_of(schedule, payload_share(spec, schedule)),
+        routes=None if spec.topology.balances else routes_of(schedule, payload_share(spec, schedule)),
         class_of_dscp={dscp: number for number, rule in enumerate(spec.topology.classes or ()) for dscp in rule.dscp},
         port_classes=tuple(rule.name for rule in spec.topology.classes or ()) or (ONLY_CLASS,),
         ideal_ns=None if ideal is None else ideal.fct_ns,

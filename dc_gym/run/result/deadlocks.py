@@ -8,17 +8,17 @@ sweep before: PAUSE frames that are under way look alike for a moment.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from dc_gym.monitors.trace import read_trace
+from dc_gym.run.plan.rerouting import sent
 from dc_gym.topologies.deadlock import PortState, find_deadlock
-from dc_gym.topologies.ecmp import Router
+from dc_gym.topologies.ecmp import Router, crossings
 from dc_gym.topologies.graph import Graph
-from dc_gym.traffic.schedule import Schedule, both_ways
+from dc_gym.traffic.schedule import Schedule
 
 LAST_SWEEPS = 2
 
@@ -58,7 +58,6 @@ def _moved(state: PortState, sent: npt.NDArray[np.uint64]) -> bool:
 def leads_to(graph: Graph, router: Router, schedule: Schedule) -> dict[str, set[str]]:
     """Returns, for each port of a switch where packets of flows or their answers come in, the ports by which they leave."""
     next_ports: dict[str, set[str]] = {}
-    for way in set(chain.from_iterable(both_ways(schedule.flows, graph, router))):
-        for before, after in pairwise(way):
-            next_ports.setdefault(graph.peer(before).ifname, set()).add(after)
+    for before, after, _ in crossings(graph, router, sent(graph, schedule)):
+        next_ports.setdefault(graph.peer(before).ifname, set()).add(after)
     return next_ports

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -51,6 +53,7 @@ def ideal_times(
         "sysctls": spec.controller.sysctls,
         "clock_read_ns": spec.lab.clock_read_ns,
         **({} if nic is None else {"nic": nic.lasting()}),
+        **({"balance": _balance(experiment)} if experiment.router.balance else {}),
     }
     if measured:
         progress.phase("ideal")
@@ -63,6 +66,12 @@ def ideal_times(
     except TestbedError as error:
         progress.note(f"no slowdown: {error}")
         return ideal.unknown(experiment.schedule, str(error))
+
+
+def _balance(experiment: Experiment) -> str:
+    """Returns what a lone flow depends on whose frames take several paths: all of the network, and the draws."""
+    network = json.dumps(experiment.graph.unimpaired().to_json(), sort_keys=True)
+    return hashlib.sha256(f"{experiment.router.balance} {experiment.spec.seed} {network}".encode()).hexdigest()
 
 
 def _controller(controller: ControllerSpec, schedule: Schedule) -> ControllerSpec:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from dc_gym.results import results
 from dc_gym.results.metrics import LinkLosses
 from dc_gym.results.tables import PIECE_ROWS, TABLES, Names, Records, empty, encode, records_of, slices
 from dc_gym.run.grounds import conservation
-from dc_gym.run.plan import nics
+from dc_gym.run.plan import forwarding, nics
 from dc_gym.run.plan.experiment import Experiment
 from dc_gym.run.plan.plan import EVENTS_DONE, GROUND
 from dc_gym.run.result import ack_log, deadlocks, event_log, nic_log, tgen_log
 from dc_gym.spec import Spec
+from dc_gym.topologies.ecmp import FIRST_GROUP, Group
 from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.schedule import Schedule
 
@@ -80,6 +81,11 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
         "classes": _class_table(experiment.schedule, flows["flow"]),
         **nic_log.read_counts(folder, duration_ns, started, queued),
     }
+    found = plain_json.read(folder / GROUND)
+    balanced = {
+        "nexthops": next_hops(found["next_hops"], forwarding.groups_of(experiment), names, duration_ns),
+        "reordering": _reordering(found["reordering"], names, duration_ns),
+    }
     samples = (records_of(TABLES["tcp"], piece) for piece in tgen_log.sample_pieces(folder / "samples.bin"))
     trace = folder / "queues.trace"
     graph = experiment.graph
@@ -89,7 +95,23 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
         "class_queues": class_pieces(trace, t0_ns, graph),
         "acks": ack_log.pieces(folder, t0_ns, duration_ns, flows),
     }
-    return {name: slices(encode(TABLES[name], records, names)) for name, records in small.items()} | large
+    return {name: slices(encode(TABLES[name], records, names)) for name, records in (small | balanced).items()} | large
+
+
+def next_hops(counts: Mapping[str, Sequence[Sequence[int]]], groups: Iterable[Group], names: Names, duration_ns: int) -> Records:
+    """Returns the members of groups that balance, with what they got: fields of struct lab_group_count by the group's name."""
+    rows = [
+        (duration_ns, names.port.index(f"{group.switch}-eth{number}"), group.number - FIRST_GROUP, *counted)
+        for group in groups
+        if group.ifname in counts
+        for number, counted in zip(group.members, counts[group.ifname], strict=True)
+    ]
+    return np.array(rows, TABLES["nexthops"].dtype)
+
+
+def _reordering(counts: Mapping[str, Mapping[str, int]], names: Names, duration_ns: int) -> Records:
+    rows = [(duration_ns, names.node.index(host), *counted.values()) for host, counted in counts.items()]
+    return np.array(rows, TABLES["reordering"].dtype)
 
 
 def queue_pieces(path: Path, t0_ns: int, graph: Graph) -> Iterator[Records]:

@@ -112,6 +112,8 @@ def carry_out(plan: Plan, folder: Path, site: Site) -> Generator[None, None, dic
         counts |= {
             "losses": fabric.losses(devices),
             "queue_times": fabric.queue_times(),
+            "next_hops": fabric.next_hops(),
+            "reordering": fabric.reordering(),
             "exec": ends,
             **captures.finish(),
             **site.findings(),

@@ -134,10 +134,11 @@ class LabSite(InnerSite):
     qmon_options: tuple[str, ...] = ()
 
     def fabric(self, plan: Plan, ovs: Switches, rules: Mapping[str, Any]) -> Fabric:
+        from dc_gym.topologies.balance import Balance
         from dc_gym.topologies.ecmp import Group
         from dc_gym.topologies.realize.fabric import Fabric
 
-        groups = [Group(switch, number, tuple(members), seed) for switch, number, members, seed in plan.groups]
+        groups = [Group(switch, number, tuple(ports), seed, Balance(*way)) for switch, number, ports, seed, way in plan.groups]
         return Fabric(plan.graph, rules, ovs, plan.ecn, plan.peers, plan.sysctls, groups, self.system)
 
     def name_hosts(self, graph: Graph, folder: Path) -> None:
