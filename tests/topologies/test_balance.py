@@ -17,10 +17,18 @@ from dc_gym.topologies.ecmp import crossings
 from dc_gym.traffic.schedule import both_ways
 
 SPEC = """
-topology = { kind = "leafspine", leaves = 2, hosts_per_leaf = 2, spines = 3, rate = "10Gbit/s", delay = "1us", buffer = "300kB", k_bytes = 30000 }
 controller.name = "cubic"
 workload.kind = "pairs"
 time.duration = "5ms"
+[topology]
+kind = "leafspine"
+leaves = 2
+hosts_per_leaf = 2
+spines = 3
+rate = "10Gbit/s"
+delay = "1us"
+buffer = "300kB"
+k_bytes = 30000
 """
 
 

@@ -58,9 +58,7 @@ def check(sock: NetlinkSocket, groups: Iterable[Group], ifindex_of: Mapping[str,
         if group.balance != ECMP:
             requested[IFLA_LAB_GROUP_BALANCE] = group.balance.pack()
         if {attr: data_of.get(group.ifname, {}).get(attr) for attr in requested} != requested:
-            raise FabricError(
-                f"group port {group.ifname}: the kernel has other members or another seed or balance than {group}"
-            )
+            raise FabricError(f"group port {group.ifname}: the kernel has other members or another seed or balance than {group}")
 
 
 def dropped(sock: NetlinkSocket) -> int:

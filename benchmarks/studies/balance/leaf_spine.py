@@ -3,22 +3,25 @@
 
 16 hosts in 4 racks have uplinks for all, and each host sends to the one of the same place in the next rack for the whole run, so
 a perfect balance gives every flow the whole of its line. Out-of-order segments and retransmissions in vain are Linux' own counts
-(`reordering`); of RDMA, whose NICs have no such counts, they are what a receiver did not accept and what was sent again. ECMP runs
-as flowlets without end, which is the same to the frame and is counted.
+(`reordering`). Of RDMA, whose NICs have no such counts, they are what a receiver did not accept and what was sent again. ECMP
+runs as flowlets without end, which is the same to the frame and is counted.
 """
 
 from __future__ import annotations
 
+from dc_gym.base.units import ETHERNET_BYTES, FRAME_BYTES, TCP_HEADERS_BYTES
 from dc_gym.results.results import Result
 from dc_gym.study import Claim, Measure, Study, Variant, above, below, drawing
 
 RACKS, HOSTS_PER_RACK, LINE_BPS = 4, 4, 10 * 10**9
+PAYLOAD_BYTES = FRAME_BYTES - ETHERNET_BYTES - TCP_HEADERS_BYTES
+FLOWLETS, RANDOM, DRILL = "flowlets of 50 us", "random", "DRILL(2, 1)"
 WAYS = {
     "ECMP": {"topology.balance": "flowlet", "topology.balance_gap": "10s"},
-    "flowlets of 50 us": {"topology.balance": "flowlet", "topology.balance_gap": "50us"},
-    "random": {"topology.balance": "random"},
+    FLOWLETS: {"topology.balance": "flowlet", "topology.balance_gap": "50us"},
+    RANDOM: {"topology.balance": "random"},
     "in turn": {"topology.balance": "round_robin"},
-    "DRILL(2, 1)": {"topology.balance": "drill"},
+    DRILL: {"topology.balance": "drill"},
     "adaptive": {"topology.balance": "adaptive"},
 }
 CONTROLLERS = {
@@ -32,7 +35,7 @@ OUT_OF_ORDER = Measure("out_of_order", "out of order (% of packets)", 100, digit
 RESENT = Measure("resent", "sent again (% of packets)", 100, digits=2)
 IN_VAIN = Measure("in_vain", "sent again in vain (% of packets)", 100, digits=2)
 IMBALANCE = Measure("uplink_max_mean", "uplinks: greatest load over the mean", digits=3)
-LETFLOW, DRILL = "LetFlow, NSDI 2017", "DRILL, SIGCOMM 2017"
+LETFLOW, DRILL_PAPER = "LetFlow, NSDI 2017", "DRILL, SIGCOMM 2017"
 
 
 def name(controller: str, way: str) -> str:
@@ -47,16 +50,17 @@ def measure(result: Result) -> dict[str, float]:
         IMBALANCE.name: float(loads.max() / loads.mean()),
     }
     if len(nics := result.records("nic_flows")):
-        sent = nics["sent_packets"].sum()
-        return values | {OUT_OF_ORDER.name: nics["dropped_packets"].sum() / sent, RESENT.name: nics["resent_packets"].sum() / sent}
-    counted, sent = result.records("reordering"), flows["sent_bytes"].sum() / 1448
-    columns = {OUT_OF_ORDER: "out_of_order_packets", RESENT: "retransmits", IN_VAIN: "dsacks"}
+        counted, sent = nics, nics["sent_packets"].sum()
+        columns = {OUT_OF_ORDER: "dropped_packets", RESENT: "resent_packets"}
+    else:
+        counted, sent = result.records("reordering"), flows["sent_bytes"].sum() / PAYLOAD_BYTES
+        columns = {OUT_OF_ORDER: "out_of_order_packets", RESENT: "retransmits", IN_VAIN: "dsacks"}
     return values | {measure.name: float(counted[column].sum() / sent) for measure, column in columns.items()}
 
 
 STUDY = Study(
     title="Load balancing in switches: goodput and reordering of TCP and RDMA",
-    source=f"{LETFLOW}; {DRILL}",
+    source=f"{LETFLOW}; {DRILL_PAPER}",
     base={
         "topology.kind": "leafspine",
         "topology.leaves": RACKS,
@@ -85,13 +89,15 @@ STUDY = Study(
     measures=(GOODPUT, OUT_OF_ORDER, RESENT, IN_VAIN, IMBALANCE),
     measure=measure,
     claims=[
-        Claim("Flowlets carry more than ECMP", LETFLOW, (above(name("DCTCP", "flowlets of 50 us"), name("DCTCP", "ECMP"), GOODPUT),)),
-        Claim("DRILL carries more than ECMP", DRILL, (above(name("CUBIC", "DRILL(2, 1)"), name("CUBIC", "ECMP"), GOODPUT),)),
-        Claim("DRILL reorders less than random", DRILL, (below(name("DCTCP", "DRILL(2, 1)"), name("DCTCP", "random"), OUT_OF_ORDER),)),
+        Claim("Flowlets carry more than ECMP", LETFLOW, (above(name("DCTCP", FLOWLETS), name("DCTCP", "ECMP"), GOODPUT),)),
+        Claim("DRILL carries more than ECMP", DRILL_PAPER, (above(name("CUBIC", DRILL), name("CUBIC", "ECMP"), GOODPUT),)),
+        Claim(
+            "DRILL reorders less than random", DRILL_PAPER, (below(name("DCTCP", DRILL), name("DCTCP", RANDOM), OUT_OF_ORDER),)
+        ),
         Claim(
             "Go-back-N does not bear frames that overtake one another",
             "ours",
-            (below(name("DCQCN, go-back-N", "random"), name("DCQCN", "random"), GOODPUT),),
+            (below(name("DCQCN, go-back-N", RANDOM), name("DCQCN", RANDOM), GOODPUT),),
         ),
     ],
     draw=lambda evidence: drawing.dot_panels(evidence, (GOODPUT, OUT_OF_ORDER, IN_VAIN), "Load balancing of TCP and RDMA"),
