@@ -25,6 +25,7 @@
 #include <linux/slab.h>
 #include <net/ip.h>
 #include <net/rtnetlink.h>
+#include <net/sch_generic.h>
 
 #include "lab_group.h"
 
@@ -204,7 +205,7 @@ static noinline u32 group_balance(const struct group_members *m, const struct sk
 	if (!f->flowlets || now - f->last_ns >= s->asked.gap_ns) {
 		u32 at = group_ways[s->asked.mode](m, f);
 
-		s->counts[at].moves += f->flowlets && at != f->at;
+		s->counts[at].moves += f->flowlets && m->port[at] != m->port[f->at];
 		s->counts[at].flowlets++;
 		f->flowlets++;
 		f->at = at;
