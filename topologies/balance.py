@@ -17,6 +17,7 @@ MODES = ("ecmp", "random", "round_robin", "flowlet", "drill", "adaptive")
 """In the order of enum lab_group_mode of kernel/drivers/lab.h."""
 MOST_SAMPLES = 8
 """LAB_GROUP_SAMPLES."""
+WEIGHTS = ("equal", "rate")
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "balance_at": MODES[1:],
     "balance_gap_ns": ("flowlet", "adaptive"),

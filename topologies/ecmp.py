@@ -17,8 +17,9 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import IPv4Address
+from math import gcd
 from typing import Protocol
 
 from dc_gym.base.errors import TopologyError
@@ -192,17 +193,22 @@ def route(
     without: Collection[str] = (),
     spread: Callable[[int], Spread] = Hashed,
     balance: Mapping[str, Balance] | None = None,
+    weighted: bool = False,
 ) -> Router:
     """Returns the next hops of every switch of the graph for every host, and their choice from one seed.
 
     `routing` is one of ROUTINGS. `without` names ports whose frames go nowhere: each is one direction of a cable. A switch has no
     next hop for a host that it cannot reach without them. `balance` are switches that do not keep a flow on one path.
+    With `weighted` a next hop of twice the rate is there twice.
 
     'single' leaves one path to a host, the same for all packets: no port is read, and the seed has no effect.
     """
     hops = _next_hops(graph, without)
     if routing == "single":
         hops = _single(graph, hops)
+    if weighted:
+        weigh = lru_cache(maxsize=None)(partial(_by_rate, graph))
+        hops = {switch: {to: weigh(switch, numbers) for to, numbers in towards.items()} for switch, towards in hops.items()}
     router = Router(hops, spread(seed), balance or {})
     for switch, numbers in hops_of(router):
         if len(numbers) > router.spread.most:
@@ -296,6 +302,14 @@ def _single(graph: Graph, hops: dict[str, dict[str, tuple[int, ...]]]) -> dict[s
         switch: {address: choose(switch in edges, address, numbers) for address, numbers in towards.items()}
         for switch, towards in hops.items()
     }
+
+
+def _by_rate(graph: Graph, switch: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the ports, each as often as its share of their rates asks for, and spread out evenly."""
+    rates = {number: graph.cable_of(f"{switch}-eth{number}").sent_by(f"{switch}-eth{number}").rate_bps for number in numbers}
+    unit = gcd(*rates.values())
+    places = [((turn + 0.5) * unit / rate, number) for number, rate in rates.items() for turn in range(rate // unit)]
+    return tuple(number for _, number in sorted(places))
 
 
 def _ports_toward(graph: Graph, target: str, without: Collection[str]) -> dict[str, tuple[int, ...]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from dc_gym.topologies.ecmp import Packet, Router, route
 from dc_gym.topologies.graph import Graph
@@ -44,9 +45,12 @@ class Reaction:
 class Rerouting:
     """The places of the packets of a run, and the rules in force, as reactions follow each other."""
 
-    def __init__(self, graph: Graph, router: Router, sent: Iterable[tuple[str, Packet]], seed: int, routing: str) -> None:
+    def __init__(
+        self, graph: Graph, router: Router, sent: Iterable[tuple[str, Packet]], seed: int, routing: str, weighted: bool = False
+    ) -> None:
         """`sent` are the ports of hosts, each with the packets that it sends."""
-        self._graph, self._seed, self._routing = graph, seed, routing
+        self._graph = graph
+        self._route = partial(route, graph, seed, routing, balance=router.balance, weighted=weighted)
         self._switches = {switch.name for switch in graph.switches}
         self._routers: list[Router] = [router]
         self._places: dict[Place, None] = {(graph.peer(port).node, packet): None for port, packet in sent}
@@ -54,7 +58,7 @@ class Rerouting:
 
     def react(self, at_ns: int, event: int, down: Sequence[str]) -> Reaction:
         """Returns the reaction to these ports being down."""
-        self._routers.insert(0, route(self._graph, self._seed, self._routing, frozenset(down), balance=self._routers[0].balance))
+        self._routers.insert(0, self._route(frozenset(down)))
         self._spread()
         pairs = dict.fromkeys((switch, packet.destination) for switch, packet in self._places)
         entries = (Entry(*pair, router.hops[pair[0]][pair[1]]) for pair in pairs if (router := self._router_of(*pair)))

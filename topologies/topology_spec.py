@@ -12,7 +12,7 @@ from dc_gym.base.key import COUNT, NUMBER, SIZE, TEXT, TIME, WORDS, Get, KeyFaul
 from dc_gym.base.registry import Registry
 from dc_gym.base.units import ETHERNET_BYTES, FRAME_BYTES, MTU_BYTES, format_size
 from dc_gym.topologies import buffers, marking, qdiscs
-from dc_gym.topologies.balance import ECMP, MODES, MOST_SAMPLES, PARAMETERS, Balance
+from dc_gym.topologies.balance import ECMP, MODES, MOST_SAMPLES, PARAMETERS, WEIGHTS, Balance
 from dc_gym.topologies.buffers import ClassRule, SharedBuffers, Xoff
 from dc_gym.topologies.ecmp import ROUTINGS
 from dc_gym.topologies.graph import LARGEST_MTU_BYTES, LARGEST_QUEUE_BYTES, LEAST_MTU_BYTES, LONGEST_DELAY_NS
@@ -192,6 +192,12 @@ class TopologySpec(LinkSpec):
     balance_memory: int | None = key(
         COUNT, low=0, high=MOST_SAMPLES, otherwise="1", help="`drill`: best ports of the frame before that are added (m)"
     )
+    balance_weights: str | None = key(
+        TEXT,
+        names=lambda: WEIGHTS,
+        otherwise='`"equal"`',
+        help="`rate`: a next hop of twice the rate counts twice where switches hash, draw or take turns",
+    )
     shape: tuple[tuple[str, Any], ...] = own_keys(TOPOLOGIES, _kind)
     """The keys that the kind declares, as the file gives them."""
     qdisc_keys: tuple[tuple[str, Any], ...] = own_keys(qdiscs.KINDS, _qdisc)
@@ -219,6 +225,11 @@ class TopologySpec(LinkSpec):
             raise KeyFault(
                 "topology.balance", mode, 'cannot go with topology.routing "single", which has one path; leave out one'
             )
+
+    @property
+    def weighs_rates(self) -> bool:
+        """True if next hops count by their rates."""
+        return self.balance_weights == "rate"
 
     @property
     def balances(self) -> bool:

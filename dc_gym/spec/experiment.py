@@ -145,6 +145,7 @@ class Spec:
             "shared_buffer": self.topology.shared_buffer_bytes,
             "mtu": self.topology.frame_bytes != FRAME_BYTES,
             "balance": self.topology.balances,
+            "balance_weights": self.topology.weighs_rates,
         }
         fabric_key = next((name for name, value in shared.items() if value), None)
         if self.ground == "host" and fabric_key:

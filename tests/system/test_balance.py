@@ -105,6 +105,14 @@ def test_flowlets_without_a_gap_are_frames_and_with_an_endless_one_flows(folder:
     assert not (hashed.path / "nexthops.parquet").exists() and not (hashed.path / "reordering.parquet").exists()
 
 
+def test_a_slower_uplink_gets_its_share(folder: Path) -> None:
+    slower = "\n[[topology.links]]\nbetween = ['s1', 's3']\nrate = '5Gbit/s'\n"
+    settings = "topology.balance=round_robin", "topology.balance_weights=rate", *TRANSPORTS["udp"]
+    frames = frames_of(rdma_lab.run(folder, "run", *settings, base=SPEC, text=slower))
+    slow, *fast = [count for port, count in frames.items() if port.startswith("s1")]
+    assert slow > 100 and len(fast) == 3 and all(abs(count - 2 * slow) <= 2 for count in fast)
+
+
 def test_random_is_even_within_chance_and_follows_the_seed(folder: Path) -> None:
     results = [run(folder, name, "random", f"seed={seed}", *TRANSPORTS["udp"]) for name, seed in (("a", 1), ("b", 1), ("c", 2))]
     assert results[0].digest == results[1].digest and frames_of(results[0]) != frames_of(results[2])

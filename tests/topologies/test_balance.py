@@ -13,7 +13,7 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.run.plan.experiment import Experiment
 from dc_gym.run.plan.rerouting import sent
 from dc_gym.topologies.balance import Balance
-from dc_gym.topologies.ecmp import crossings
+from dc_gym.topologies.ecmp import Packet, crossings
 from dc_gym.traffic.schedule import both_ways
 
 SPEC = """
@@ -47,6 +47,7 @@ k_bytes = 30000
         (["topology.balance=random", "topology.spines=1"], "topology.balance = .*equal next hops"),
         (["topology.balance=random", "topology.routing=single"], "topology.balance = .*single"),
         (["topology.balance=random", "ground=host"], "topology.balance: .*lab"),
+        (["topology.balance_weights=rate", "ground=host"], "topology.balance_weights: .*lab"),
         (["topology.balance=random", "controller.name=hpcc"], "topology.balance = .*hpcc"),
         (["topology.balance=random", "metrics.slowdown=closed-form"], "metrics.slowdown = .*topology.balance"),
     ],
@@ -77,3 +78,15 @@ def test_packets_may_cross_all_next_hops_of_a_switch_that_balances(tmp_path: Pat
     assert hashed < wide
     assert {after for before, after in wide if before == "h1-eth0"} == {"s1-eth3", "s1-eth4", "s1-eth5"}
     assert set(balanced.router.balance) == {"s1", "s2"}
+
+
+def test_next_hops_count_by_their_rates(tmp_path: Path) -> None:
+    """Of three uplinks one has half the rate, and one a quarter: they are there 4, 2 and 1 times, spread out."""
+    slower = "".join(
+        f"\n[[topology.links]]\nbetween = ['s1', '{spine}']\nrate = '{rate}Gbit/s'\n" for spine, rate in (("s4", 5), ("s5", 2.5))
+    )
+    router = Experiment.of(load(tmp_path, "topology.balance_weights=rate", base=SPEC, text=slower)).router
+    assert router.hops["s1"]["10.0.0.3"] == (3, 4, 3, 5, 3, 4, 3)
+    assert router.hops["s2"]["10.0.0.1"] == (3, 4, 5)
+    taken = [router.out_port("s1", Packet("tcp", "10.0.0.1", "10.0.0.3", port, 80)) for port in range(7000)]
+    assert [round(taken.count(number) / 1000) for number in (3, 4, 5)] == [4, 2, 1]

@@ -41,7 +41,8 @@ class Experiment:
     def of(cls, spec: Spec) -> Experiment:
         graph = spec.graph()
         spread = Buckets if spec.ground == "host" else Hashed
-        router = route(graph, spec.seed, spec.topology.routing, spread=spread, balance=spec.balance(graph))
+        balance, weighted = spec.balance(graph), spec.topology.weighs_rates
+        router = route(graph, spec.seed, spec.topology.routing, spread=spread, balance=balance, weighted=weighted)
         flows, notes = spec.flows_with_notes(graph)
         schedule = _schedule(spec, flows, graph, router, spec.seed)
         nic_flows = len(schedule.flows) if spec.controller.nic else 0

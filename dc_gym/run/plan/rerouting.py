@@ -24,7 +24,7 @@ def reactions(spec: Spec, graph: Graph, router: Router, schedule: Schedule, chan
     )
     if not reroutes:
         return ()
-    rerouting = Rerouting(graph, router, sent(graph, schedule), spec.seed, spec.topology.routing)
+    rerouting = Rerouting(graph, router, sent(graph, schedule), spec.seed, spec.topology.routing, spec.topology.weighs_rates)
     reactions = []
     for at_ns, number in reroutes:
         reaction = rerouting.react(at_ns, number, down_at(changes, at_ns))

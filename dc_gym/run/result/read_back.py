@@ -100,12 +100,13 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
 
 def next_hops(counts: Mapping[str, Sequence[Sequence[int]]], groups: Iterable[Group], names: Names, duration_ns: int) -> Records:
     """Returns the members of groups that balance, with what they got: fields of struct lab_group_count by the group's name."""
-    rows = [
-        (duration_ns, names.port.index(f"{group.switch}-eth{number}"), group.number - FIRST_GROUP, *counted)
-        for group in groups
-        if group.ifname in counts
-        for number, counted in zip(group.members, counts[group.ifname], strict=True)
-    ]
+    rows = []
+    for group in groups:
+        counted = np.array(counts.get(group.ifname, ()), np.uint64)
+        members = np.array(group.members if len(counted) else ())
+        for number in dict.fromkeys(members.tolist()):  # one that weighs more is there several times
+            port = names.port.index(f"{group.switch}-eth{number}")
+            rows.append((duration_ns, port, group.number - FIRST_GROUP, *counted[members == number].sum(axis=0).tolist()))
     return np.array(rows, TABLES["nexthops"].dtype)
 
 
