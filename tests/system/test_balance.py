@@ -35,7 +35,7 @@ k_bytes = 30000
 TRANSPORTS = {
     "cubic": (),
     "dctcp": ("controller.name=dctcp",),
-    "rdma": ("controller.name=fixed", "nic.rate=2Gbit/s"),
+    "rdma": ("controller.name=dcqcn", "nic.retransmit=selective", "nic.trace=off"),
     "udp": ("workload.transport=udp", "workload.rate=2Gbit/s"),
 }
 WAYS = {
@@ -72,16 +72,15 @@ def same(a: Result, b: Result, *tables: str) -> bool:
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("way", WAYS)
 def test_each_transport_crosses_each_way_and_every_byte_is_accounted(folder: Path, way: str, transport: str) -> None:
-    """What a group has sent to an uplink has left it, waits there, or was dropped."""
-    result = run(folder, "run", way, *WAYS[way], *TRANSPORTS[transport])
+    """When the flows have ended, what a group has sent to an uplink has left it, or was dropped."""
+    result = run(folder, "run", way, "workload.size=300kB", *WAYS[way], *TRANSPORTS[transport])
     assert (result.records("flows")["received_bytes"] > 0).all()
     rows, last = result.records("nexthops"), result.records("queues")[-len(result.ports) :]
     assert len(rows) == 2 * 4, "two leaves have four uplinks each"
     uplinks = last[rows["port"]]
-    left = rows["bytes"] - uplinks["tx_bytes"] - uplinks["backlog_bytes"]
-    assert ((left == 0) | (uplinks["drops"] > 0)).all()
+    assert ((rows["bytes"] == uplinks["tx_bytes"]) | (uplinks["drops"] > 0)).all() and not uplinks["backlog_bytes"].any()
     assert (rows["moves"] <= rows["flowlets"]).all() and (rows["flowlets"] <= rows["frames"]).all()
-    assert rows["moves"].sum() > 0
+    assert rows["moves"].sum() > 0 or way not in ("random", "round_robin")
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -89,7 +88,8 @@ def test_in_turn_the_frames_of_a_group_differ_by_at_most_one(folder: Path, trans
     frames = frames_of(run(folder, "run", "round_robin", *TRANSPORTS[transport]))
     for leaf in ("s1", "s2"):
         counts = [count for port, count in frames.items() if port.startswith(leaf)]
-        assert min(counts) > 100 and max(counts) - min(counts) <= 1
+        assert max(counts) - min(counts) <= 1
+        assert min(counts) > 100 or (leaf, transport) == ("s2", "udp"), "datagrams go one way"
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -101,7 +101,8 @@ def test_flowlets_without_a_gap_are_frames_and_with_an_endless_one_flows(folder:
     hashed = run(folder, "ecmp", "ecmp", *settings)
     assert same(never, hashed, *MEASURED)
     assert not same(every, hashed, *MEASURED)
-    assert not never.records("nexthops")["moves"].any() and never.records("nexthops")["flowlets"].sum() == 2 * 4
+    ways = 1 if transport == "udp" else 2
+    assert not never.records("nexthops")["moves"].any() and never.records("nexthops")["flowlets"].sum() == ways * 4
     assert not (hashed.path / "nexthops.parquet").exists() and not (hashed.path / "reordering.parquet").exists()
 
 
@@ -141,7 +142,7 @@ def test_a_large_network_has_the_flows_of_all_ways(folder: Path, monkeypatch: py
 
 
 def test_routing_reacts_to_a_cut_for_all_ways(folder: Path) -> None:
-    cut = "\n[[events]]\nat = '1ms'\nlink = ['s1', 's3']\naction = 'down'\nreroute = '100us'\n"
+    cut = "\n[[events]]\nat = '1ms'\nlink = ['s1', 's3']\nstate = 'down'\nreroute = '100us'\n"
     result = rdma_lab.run(folder, "run", "topology.balance=round_robin", *TRANSPORTS["udp"], base=SPEC, text=cut)
     assert result.fit, result.manifest["unfit_reasons"]
     rows, ports = result.records("nexthops"), result.column("nexthops", "port").tolist()
