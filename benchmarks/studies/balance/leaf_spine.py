@@ -35,7 +35,7 @@ OUT_OF_ORDER = Measure("out_of_order", "out of order (% of packets)", 100, digit
 RESENT = Measure("resent", "sent again (% of packets)", 100, digits=2)
 IN_VAIN = Measure("in_vain", "sent again in vain (% of packets)", 100, digits=2)
 IMBALANCE = Measure("uplink_max_mean", "uplinks: greatest load over the mean", digits=3)
-LETFLOW, DRILL_PAPER = "LetFlow, NSDI 2017", "DRILL, SIGCOMM 2017"
+LETFLOW, DRILL_PAPER = "ours: after LetFlow, NSDI 2017", "ours: after DRILL, SIGCOMM 2017"
 
 
 def name(controller: str, way: str) -> str:
@@ -60,7 +60,7 @@ def measure(result: Result) -> dict[str, float]:
 
 STUDY = Study(
     title="Load balancing in switches: goodput and reordering of TCP and RDMA",
-    source=f"{LETFLOW}; {DRILL_PAPER}",
+    source="ours",
     base={
         "topology.kind": "leafspine",
         "topology.leaves": RACKS,
