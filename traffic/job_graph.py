@@ -52,6 +52,11 @@ class JobGraph:
     bus_bytes: float = 0.0
     """Bytes of an iteration that bus bandwidth counts; 0: it is not known."""
 
+    @property
+    def iterations(self) -> int:
+        """The number of iterations."""
+        return int(self.nodes["rep"].max()) + 1
+
     @cached_property
     def sends(self) -> Column:
         """The numbers of the sends, and those of the recvs that match them, in two rows."""
