@@ -7,7 +7,7 @@ in `opens` has ended. Repetitions, rounds, and requests with answers are made wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import WorkloadError
@@ -54,7 +54,7 @@ class FlowRequest:
     spare: bool = False  # True for the tail of endless repetitions: left out of the results if it never starts
     workload: int = 0  # number of its workload: 0 for [workload], 1 for the first of [[workload.beside]]
     message_bytes: int = 0  # size of each of its messages over RDMA; 0: all is one message
-    job: Job | None = None  # the job of which it is a connection
+    job: Job | None = field(default=None, compare=False, repr=False)  # the job of which it is a connection
 
     def __post_init__(self) -> None:
         if why := self._fault():

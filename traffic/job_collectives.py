@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collective operations as graphs, by the names and algorithms of MPI and NCCL.
 
-A collective is a list of messages, each in a step: a rank sends once it has received all of the last step before in which it
-receives. Nothing is cut into segments. A rank begins an iteration with a calc, when all that it sent and received in the one
+A collective is a list of messages, each in a step: a rank sends when all that it sent and received in its last step before is
+done. Nothing is cut into segments. A rank begins an iteration with a calc, when all that it sent and received in the one
 before is done.
 """
 
@@ -137,19 +137,19 @@ def _edges(node: Any, waits: Any) -> Any:
 
 
 def _requires(source: Any, destination: Any, step: Any, ranks: int) -> Any:
-    """Returns what sends wait for: the recvs of their rank in the last step before, or its calc where there is none."""
+    """Returns what sends wait for: the messages of their rank in the last step before, or its calc where there is none."""
     steps, count = int(step.max()) + 1, len(step)
-    place = destination * steps + step
+    place = np.concatenate([source, destination]) * steps + np.tile(step, 2)
     order = np.argsort(place, kind="stable")
     places = place[order]
-    last = np.searchsorted(places, source * steps + step) - 1
+    last = np.searchsorted(places, place[:count]) - 1
     has = (last >= 0) & (places[last] // steps == source)
     first = np.searchsorted(places, places[last])
     length = np.where(has, last - first + 1, 0)
     sends = np.repeat(np.arange(count), length)
     within = np.arange(len(sends)) - np.repeat(np.cumsum(length) - length, length)
-    after_recv = _edges(ranks + count + order[np.repeat(first, length) + within], ranks + sends)
-    return np.concatenate([after_recv, _edges(source[~has], ranks + np.flatnonzero(~has))])
+    after_messages = _edges(ranks + order[np.repeat(first, length) + within], ranks + sends)
+    return np.concatenate([after_messages, _edges(source[~has], ranks + np.flatnonzero(~has))])
 
 
 def _begins(destination: Any, ranks: int, count: int) -> Any:
