@@ -73,13 +73,14 @@ class JobGraph:
         """Raises GraphFault for the first message, by its ends and tag, that lacks its other end."""
         common = min(len(sends[0]), len(recvs[0]))
         differs = np.zeros(common, bool)
-        for one, other in zip(sends[1:], recvs[1:], strict=True):
-            differs |= one[:common] != other[:common]
+        for of_sends, of_recvs in zip(sends[1:], recvs[1:], strict=True):
+            differs |= of_sends[:common] != of_recvs[:common]
         row = int(differs.argmax()) if differs.any() else common
         if row == len(sends[0]) == len(recvs[0]):
             return
-        ends = [tuple(int(column[row]) for column in columns[1:]) if row < len(columns[0]) else None for columns in (sends, recvs)]
-        send, recv = ends
+        send, recv = (
+            tuple(int(column[row]) for column in columns[1:]) if row < len(columns[0]) else None for columns in (sends, recvs)
+        )
         if send and recv and send[:3] == recv[:3]:
             raise GraphFault(int(recvs[0][row]), f"recv of {recv[3]} bytes matches a send of {send[3]}; give both one size")
         kind, numbers, end = ("recv", recvs[0], recv) if send is None or (recv and recv < send) else ("send", sends[0], send)

@@ -71,7 +71,7 @@ CONTENTS: Mapping[str, str] = {
     "class_queues.parquet": "with classes, shared buffers or PFC: one row per class of a port and sweep",
     "nic_events.parquet": "with `nic.event_queue`: one row per flow over a NIC, with the events that found its NIC's queue full",
     "acks.parquet": 'with `monitor.tcp = "acks"`: one row per ACK that a sender got',
-    "messages.parquet": "with `workload.kind = \"job\"`: one row per message that was posted",
+    "messages.parquet": 'with `workload.kind = "job"`: one row per message that was posted',
     "ranks.parquet": "likewise: one row per rank and iteration: how long it computed, exchanged messages and waited",
     "port_metrics.parquet": "one row per port: what follows from the tables, in the window of the metrics",
     "flow_metrics.parquet": "one row per flow: likewise, with ideal completion time and slowdown",

@@ -231,8 +231,8 @@ def test_the_plan_of_two_jobs(tmp_path):
     one, two = flows_of(file=tmp_path / "job.goal"), flows_of(collective="all_gather", size_bytes=64, ranks=2, start_ns=700)
     schedule = make_schedule([*one, *two], FATTREE, route(FATTREE, 1), "cubic", 1)
     nodes, edges = (table.records for table in jobs.tables(schedule))
-    assert nodes["kind"].tolist() == [0, 1, 2, 3, 1, 2, 3] + [0, 1, 1, 2, 2, 3, 3]
-    assert nodes["amount"].tolist() == [0, 1000, 800, 0, 20, 90, 0] + [700, 0, 0, 32, 32, 0, 0]
+    assert nodes["kind"].tolist() == [0, 1, 2, 3, 1, 2, 3, 0, 1, 1, 2, 2, 3, 3]
+    assert nodes["amount"].tolist() == [0, 1000, 800, 0, 20, 90, 0, 700, 0, 0, 32, 32, 0, 0]
     sends, recvs = nodes[nodes["kind"] == SEND], nodes[nodes["kind"] == RECV]
     assert sends["subject"].tolist() == [0, 1, 2, 3] and recvs["subject"].tolist() == [2, 5, 10, 11]
     lists = [edges["edge"][start : start + length].tolist() for start, length in nodes[["edges_start", "edges_len"]].tolist()]

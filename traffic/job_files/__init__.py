@@ -18,7 +18,10 @@ def read(path: Path) -> JobGraph:
     return graph
 
 
-FORMATS = readers.Formats(
-    __name__, WorkloadError, lambda path: FORMATS.require(path, readers.head_of(path)).read(path)
-)
+def _read(path: Path) -> JobGraph:
+    graph: JobGraph = FORMATS.require(path, readers.head_of(path)).read(path)
+    return graph
+
+
+FORMATS = readers.Formats(__name__, WorkloadError, _read)
 fault = FORMATS.fault

@@ -40,7 +40,7 @@ class JobKeys:
     collective: str | None = key(TEXT, names=lambda: NAMES, help="the collective of each iteration")
     size_bytes: int | None = key(SIZE, low=1, help="bytes that each rank has for the collective")
     ranks: int | None = key(COUNT, low=2, otherwise="all hosts", help="number of ranks of the collective")
-    rounds: int = key(COUNT, 1, low=1, help="iterations of the collective")
+    rounds: int = key(COUNT, 1, low=1, help="iterations")
     compute_ns: int = key(TIME, 0, low=0, help="time for which a rank computes at the beginning of an iteration")
     placement: str = key(
         TEXT,

@@ -64,7 +64,8 @@ static int check_sums(const struct job_table *t, const struct flow_table *flows,
 
 		if (t->node[at.number].kind == JOB_SEND && bytes[flow] != flows->flow[flow].size_bytes)
 			rc = record_refuse(&at, "subject",
-					   "the messages of flow %u have %" PRIu64 " bytes, the flow has %" PRIu64,
+					   "the messages of flow %u have %" PRIu64
+					   " bytes, the flow has %" PRIu64,
 					   flow, bytes[flow], flows->flow[flow].size_bytes);
 	}
 	free(bytes);

@@ -47,8 +47,9 @@ int job_plan(struct run *run)
 		if (node->kind == JOB_SEND)
 			run->flows.flow[node->subject].messages.any = true;
 		if (node->kind == JOB_START && (int64_t)node->amount < run->config->duration_ns)
-			rc = timers_add(&run->timers, (struct timer){ run->config->t0_ns + (int64_t)node->amount,
-								      TIMER_JOB, i });
+			rc = timers_add(
+				&run->timers,
+				(struct timer){ run->config->t0_ns + (int64_t)node->amount, TIMER_JOB, i });
 	}
 	return rc;
 }

@@ -100,7 +100,8 @@ int tgen_log_finish(struct tgen_log *log);
 void tgen_log_discard(struct tgen_log *log); /* instead of finish(): removes NAME.partial */
 void tgen_log_close(struct tgen_log *log);   /* leaves NAME.partial where it is; fine after finish() */
 
-/* The files of a run. That of the NICs is open if a flow may go over RDMA, that of the job if there is one. */
+/* The files of a run. That of the NICs is open if a flow may go over RDMA, that of the job if there is one.
+ */
 struct tgen_logs {
 	struct tgen_log samples, flows, nics, job;
 };

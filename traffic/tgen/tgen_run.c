@@ -139,8 +139,7 @@ static int open_logs(struct run *run)
 		rc = open_log(run, &run->logs.nics, "nics.bin", TGEN_NICS_MAGIC,
 			      sizeof(struct tgen_nic_record));
 	if (!rc && run->job.table->nodes)
-		rc = open_log(run, &run->logs.job, "job.bin", TGEN_JOB_MAGIC,
-			      sizeof(struct tgen_job_record));
+		rc = open_log(run, &run->logs.job, "job.bin", TGEN_JOB_MAGIC, sizeof(struct tgen_job_record));
 	return rc;
 }
 

@@ -320,8 +320,8 @@ static int received(struct run *run, uint32_t number, uint64_t bytes)
 	return rc ? run_fault(run, rc, "flow %u: SO_RCVLOWAT", number) : 0;
 }
 
-/* Takes what has arrived, up to the end of a message. If that is the last of the flow, the socket is closed; the
- * moment is read at once. */
+/* Takes what has arrived, up to the end of a message. If that is the last of the flow, the socket is closed;
+ * the moment is read at once. */
 static int64_t take_arrived(struct run *run, struct flow *flow)
 {
 	uint64_t left = left_of(flow), want = left < READ_CALL ? left : READ_CALL;
@@ -356,7 +356,8 @@ int tcp_on_receiver(struct run *run, uint32_t number, uint32_t events)
 	if (n < 0)
 		return n == -EAGAIN ? 0 : fail(run, number, (int)n, "recv");
 	rc = received(run, number, (uint64_t)n);
-	/* After the FIN there is nothing left: all data before it was read by the one call, but for a job's. */
+	/* After the FIN there is nothing left: all data before it was read by the one call, but for a job's.
+	 */
 	if (n == 0 || ((events & EPOLLRDHUP) && !flow->messages.any))
 		flow_close_end(&flow->receiver);
 	return rc;

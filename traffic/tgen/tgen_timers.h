@@ -9,7 +9,7 @@
 enum timer_kind { TIMER_END, TIMER_SAMPLE, TIMER_STOP, TIMER_START, TIMER_OFFER, TIMER_DRAIN, TIMER_JOB };
 
 struct timer {
-	int64_t at; /* CLOCK_MONOTONIC */
+	int64_t at;          /* CLOCK_MONOTONIC */
 	uint32_t kind, flow; /* flow: of TIMER_DRAIN a listener, of TIMER_JOB a node */
 };
 

@@ -204,8 +204,8 @@ FORMULAS = (
     Metrics({"pauses": "Pauses told"}, "sum of `pauses` over all ports and classes at the last sweep: of the whole run"),
     Metrics(
         {"job_s": "Time of the job"},
-        "from the start of the job to the end of its last iteration; null if that is not over. This row and the next exist with"
-        " `workload.kind = \"job\"`, for the first job",
+        "from its start to the end of its last iteration; null if that is not over. This row and the next exist with"
+        ' `workload.kind = "job"`, for the first job',
     ),
     Metrics({"job_iterations": "Iterations of the job"}, "those that ended; a `file` is one iteration"),
     Metrics(
@@ -214,8 +214,8 @@ FORMULAS = (
     ),
     Metrics(
         {"bus_bandwidth_bps": "Bus bandwidth"},
-        "of a collective over n ranks: `size` x 8 x factor / (time of an iteration without the longest `calc_ns`), as nccl-tests"
-        " have it: 2 (n - 1) / n for all-reduce, 1 for broadcast, else (n - 1) / n; null for a file",
+        "busbw of nccl-tests: `size` x 8 x 2 (n - 1) / n for an all-reduce over n ranks, once for a broadcast, else x (n - 1) / n,"
+        " over the mean time of an iteration without the longest `calc_ns`; null for a file",
     ),
     Metrics(
         {"exposed_share": "Share of time in which ranks compute nothing"},

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dc_gym.base.record_file import RecordKind, Table
 from dc_gym.traffic.flows import FlowRequest
-from dc_gym.traffic.job_graph import CALC, RECV, SEND, Job, successors
+from dc_gym.traffic.job_graph import CALC, Job, successors
 from dc_gym.traffic.schedule import Schedule
 
 NODE = RecordKind(

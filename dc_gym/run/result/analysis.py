@@ -82,8 +82,7 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
         rate_interval_ns=-(-max(interval, least) // least) * least,
         within=spec.metrics.within_percent / 100,
         jobs={
-            placed.number: JobFacts(placed.job.graph.iterations, placed.job.graph.bus_bytes)
-            for placed in placed_jobs(schedule)
+            placed.number: JobFacts(placed.job.graph.iterations, placed.job.graph.bus_bytes) for placed in placed_jobs(schedule)
         },
     )
 

@@ -23,8 +23,9 @@ Column = npt.NDArray[Any]
 def read(folder: Path, schedule: Schedule, duration_ns: int) -> dict[str, Any]:
     """Returns the tables of messages and of ranks, with the names of hosts; without rows if there is no job."""
     tables: dict[str, list[Any]] = {"messages": [], "ranks": []}
-    times = tgen_log.read_job(folder / LOG) if (folder / LOG).is_file() else None
-    for placed in placed_jobs(schedule) if times is not None else ():
+    placed_here = list(placed_jobs(schedule))
+    times = tgen_log.read_job(folder / LOG) if placed_here else np.empty(0, tgen_log.JOB_DTYPE)
+    for placed in placed_here:
         own = times[placed.first_node + 1 : placed.last_node]
         tables["messages"].append(_messages(placed, own))
         tables["ranks"] += _ranks(placed, own, duration_ns)
