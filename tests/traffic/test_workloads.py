@@ -551,7 +551,7 @@ def assert_gates_can_open(flows):
     assert started == len(flows)
 
 
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"none", "hotspot", "iroko"}))
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"none", "hotspot", "iroko", "job"}))
 def test_every_kind_over_udp(kind, tmp_path):
     """With a rate, every kind can send datagrams."""
     flows = request(SMALL, kind, tmp_path, transport="udp", rate_bps=10**6, gaps="uniform")()
