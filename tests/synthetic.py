@@ -57,6 +57,8 @@ def tables(
     class_queues: list[dict[str, Any]] | None = None,
     nic_events: list[dict[str, Any]] | None = None,
     acks: list[dict[str, Any]] | None = None,
+    messages: list[dict[str, Any]] | None = None,
+    ranks: list[dict[str, Any]] | None = None,
 ) -> Tables:
     """Returns tables from rows given as dicts."""
     return Tables.build(
@@ -69,6 +71,8 @@ def tables(
         class_queues=array("class_queues", class_queues or []),
         nic_events=array("nic_events", nic_events or []),
         acks=array("acks", acks or []),
+        messages=array("messages", messages or []),
+        ranks=array("ranks", ranks or []),
         ports=of_ports or ports(),
     )
 

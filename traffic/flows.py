@@ -7,10 +7,14 @@ in `opens` has ended. Repetitions, rounds, and requests with answers are made wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import WorkloadError
 from dc_gym.base.spelling import unknown
+
+if TYPE_CHECKING:
+    from dc_gym.traffic.job_graph import Job
 
 LARGEST_PORT = 65535
 LARGEST = 2**60  # largest ns, bytes and bit/s that tgen accepts
@@ -23,7 +27,7 @@ RDMA_PORT = 4791
 GAPS = ("exact", "uniform", "exponential")
 GROUPS = (
     *("flow", "background", "query", "response", "short", "long", "read", "write", "replica"),
-    *("push", "pull", "ring"),
+    *("push", "pull", "ring", "connection"),
 )
 """The purpose of a flow. Metrics distinguish flows by it. The order is part of the digest: new ones go to the end."""
 
@@ -49,6 +53,8 @@ class FlowRequest:
     opens: tuple[int, ...] = ()
     spare: bool = False  # True for the tail of endless repetitions: left out of the results if it never starts
     workload: int = 0  # number of its workload: 0 for [workload], 1 for the first of [[workload.beside]]
+    message_bytes: int = 0  # size of each of its messages over RDMA; 0: all is one message
+    job: Job | None = field(default=None, compare=False, repr=False)  # the job of which it is a connection
 
     def __post_init__(self) -> None:
         if why := self._fault():

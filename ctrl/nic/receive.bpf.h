@@ -34,10 +34,11 @@ static __always_inline void advance(struct nic_receiver *r, uint32_t flow)
 	r->expected++;
 }
 
-/* Messages that end before `expected`. They are whole if the tags of all packets came, each once. */
-static __always_inline void end_messages(struct nic_receiver *r)
+/* Counts the messages that end before `expected`, which are whole if the tags of all packets came, each once.
+ * Returns whether there are more than before. */
+static __always_inline bool end_messages(struct nic_receiver *r)
 {
-	uint64_t messages = r->expected / r->message_packets;
+	uint64_t messages = r->expected / r->message_packets, before = r->messages + r->broken_messages;
 
 	if (r->expected == r->total_packets && r->expected % r->message_packets)
 		messages++;
@@ -46,6 +47,7 @@ static __always_inline void end_messages(struct nic_receiver *r)
 		r->sum = 0;
 	}
 	r->messages = messages - r->broken_messages;
+	return messages != before;
 }
 
 static __always_inline void count_received(struct nic_receiver *r, const struct nic_frame *frame,
@@ -122,6 +124,7 @@ static __always_inline void arrive(struct nic_receiver *r, const struct nic_fram
 {
 	int32_t ahead = bpf_ntohl(frame->nic.psn) - (uint32_t)r->expected;
 	uint8_t flags = frame->nic.flags;
+	bool ended = false;
 
 	due->cnp = cnp_due(r, frame->ip.tos, now);
 	if (ahead > 0) {
@@ -145,14 +148,14 @@ static __always_inline void arrive(struct nic_receiver *r, const struct nic_fram
 		catch_up(r, flow);
 		due->nack = r->beyond && nack_due(r, now);
 		due->ack = true;
-		end_messages(r);
+		ended = end_messages(r);
 	} else if (flags & NIC_LAST) {
-		end_messages(r);
+		ended = end_messages(r);
 	}
-	due->bell = r->expected == r->total_packets;
+	due->bell = ended && r->total_packets != UINT64_MAX;
 }
 
-/* Tells the host of the flow's end: a copy of the frame under another EtherType, at the ring. */
+/* Tells the host of a message's end: a copy of the frame under another EtherType, at the ring. */
 static __always_inline void ring_bell(struct __sk_buff *skb, const struct nic_port *port)
 {
 	uint16_t type = bpf_htons(NIC_BELL_ETHERTYPE);

@@ -263,12 +263,12 @@ struct nic_tcp {
 /* ---- handed out ---- */
 
 /*
- * A message to the traffic generator: the receiving NIC has all `total_bytes` of a flow, in order. It gives
- * its host a copy of the flow's last frame under this EtherType (IEEE 802's for local experiments) through
- * the ring's ingress (bpf_clone_redirect with BPF_F_INGRESS), where a packet socket hears it at that very
- * instant. A ring buffer would not do: its wake-up is irq_work, which on User Mode Linux waits for the next
- * tick, up to 1 ms. `flow` in the NIC header says whose it is; all else, last_ns too, is in the receiver's
- * row.
+ * A message to the traffic generator: the receiving NIC has a whole message more, in order, of a flow that
+ * has an end. It gives its host a copy of the message's last frame under this EtherType (IEEE 802's for local
+ * experiments) through the ring's ingress (bpf_clone_redirect with BPF_F_INGRESS), where a packet socket
+ * hears it at that very instant. A ring buffer would not do: its wake-up is irq_work, which on User Mode
+ * Linux waits for the next tick, up to 1 ms. `flow` in the NIC header says whose it is; all else, last_ns
+ * too, is in the receiver's row.
  */
 #define NIC_BELL_ETHERTYPE 0x88b5
 

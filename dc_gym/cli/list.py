@@ -150,15 +150,8 @@ GROUPS: dict[str, Callable[[], list[str]]] = {
 }
 FILES = (
     *("flows.parquet", "queues.parquet", "tcp.parquet", "nic_flows.parquet", "decisions.parquet", "classes.parquet"),
-    *(
-        "class_queues.parquet",
-        "nic_events.parquet",
-        "acks.parquet",
-        "nexthops.parquet",
-        "reordering.parquet",
-        "port_metrics.parquet",
-        "flow_metrics.parquet",
-    ),
+    *("class_queues.parquet", "nic_events.parquet", "acks.parquet", "nexthops.parquet", "reordering.parquet"),
+    *("messages.parquet", "ranks.parquet", "port_metrics.parquet", "flow_metrics.parquet"),
     *("ports.json", "summary.json"),
 )
 """The files of a result that have columns or keys."""

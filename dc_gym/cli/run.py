@@ -112,6 +112,7 @@ def _show_result(result: Result) -> None:
     drops, marks, lost = (number(summary.get(name)) for name in ("drops", "marks", "lost_on_links"))
     idle, completion = has_idle_time(summary), _completion_rows(summary)
     rows = [
+        *_job_rows(summary.get("jobs", ())),
         *(completion if idle else []),
         ("goodput", _goodput(summary, idle)),
         ("utilization", _metric(summary, "utilization")),
@@ -201,6 +202,18 @@ def _completion_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     mean, slowdown, tail = (_metric(summary, name) for name in ("fct_mean_s", "slowdown_p50", "slowdown_p99"))
     rows = [("completion", f"{mean} on average, {flows - unfinished:,} of {flows:,} flows finished")]
     return rows + ([("slowdown", f"{slowdown} median, {tail} at p99")] if slowdown != "-" else [])
+
+
+def _job_rows(jobs: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Returns a row for each job."""
+    rows = []
+    for entry in jobs:
+        length, iteration = _metric(entry, "job_s"), _metric(entry, "iteration_mean_s")
+        bus = f", bus {_metric(entry, 'bus_bandwidth_bps')}" if entry["bus_bandwidth_bps"] else ""
+        how_long = "not over at the end" if entry["job_s"] is None else length
+        exposed = _metric(entry, "exposed_share")
+        rows.append(("job", f"{how_long}, {entry['job_iterations']:,} iterations of {iteration}{bus}, exposed {exposed}"))
+    return rows
 
 
 def _capture_rows(captures: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -346,6 +346,44 @@ TABLES = {
             time="t_ns",
             optional=True,
         ),
+        TableSchema(
+            "messages",
+            (
+                Column("job", "<u4", "0: `[workload]`; n: the n-th `[[workload.beside]]`"),
+                Column("message", "<u4", "number of its send among the nodes of the job"),
+                Column("rep", "<u4", "iteration, from 0"),
+                Column("step", "<u4", "step of the collective; of a file: number of its send among the nodes of its rank"),
+                Column("tag", "<u4", "tag"),
+                Column("src_rank", "<u4", "rank that sends"),
+                Column("dst_rank", "<u4", "rank that receives"),
+                Column("src", "node", "host that sends"),
+                Column("dst", "node", "host that receives"),
+                Column("flow", "<u4", "its connection, as in `flows`"),
+                Column("bytes", "<u8", "payload"),
+                Column("posted_ns", "<i8", "when it was posted"),
+                Column("last_ns", "<i8", "when the receiver had its last byte; -1: not before the end of the run"),
+            ),
+            order=("posted_ns", "job", "message"),
+            time="posted_ns",
+            optional=True,
+        ),
+        TableSchema(
+            "ranks",
+            (
+                Column("job", "<u4", "as in `messages`"),
+                Column("rep", "<u4", "iteration, from 0; those that ended"),
+                Column("rank", "<u4", "the rank"),
+                Column("host", "node", "its host"),
+                Column("start_ns", "<i8", "end of the iteration before, at all ranks; of the first: start of the job"),
+                Column("end_ns", "<i8", "end of the iteration at all ranks"),
+                Column("calc_ns", "<i8", "time in which the rank computed"),
+                Column("transfer_ns", "<i8", "time in which it did not, and a message from or to it was under way"),
+                Column("wait_ns", "<i8", "the rest"),
+            ),
+            order=("end_ns", "job", "rank"),
+            time="end_ns",
+            optional=True,
+        ),
     )
 }
 """All tables, in the order of the digest."""
@@ -398,6 +436,9 @@ class TableSource(Protocol):
     def ports(self) -> tuple[Mapping[str, Any], ...]: ...
     @property
     def names(self) -> Names: ...
+    def table(self, name: str) -> Records:
+        """Returns a whole table."""
+
     def pieces(self, name: str, *columns: str) -> Iterator[Piece]:
         """Yields these columns of a table, at most PIECE_ROWS rows at a time, in the table's order."""
 
@@ -418,6 +459,8 @@ class Tables:
     acks: Records = field(default_factory=lambda: empty("acks"))
     nexthops: Records = field(default_factory=lambda: empty("nexthops"))
     reordering: Records = field(default_factory=lambda: empty("reordering"))
+    messages: Records = field(default_factory=lambda: empty("messages"))
+    ranks: Records = field(default_factory=lambda: empty("ranks"))
     controllers: tuple[str, ...] = field(default_factory=controllers.names)
     """The controllers, by the row numbers in the records."""
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -444,11 +444,11 @@ class Spec:
         paths = ((self._copy(section, name, path), path) for section, name, path in self.paths())
         return {copy: path for copy, path in paths if not copy.startswith(f"{usercode.CODE}/")}
 
-    def foreign_files(self) -> Iterator[tuple[str, Path]]:
-        """Yields the files of other tools that the spec reads, each with its section."""
+    def foreign_files(self, kinds: Container[str] = ("file", "job")) -> Iterator[tuple[str, Path]]:
+        """Yields the files of other tools that the spec reads, each with its section, for sections of these kinds."""
         sections = {"topology": self.topology} | dict(self.workloads())
         for section, name, path in self.paths():
-            if name == "file" and section in sections and sections[section].kind == "file":
+            if name == "file" and section in sections and sections[section].kind in kinds:
                 yield section, path
 
     def paths(self) -> Iterator[tuple[str, str, Path]]:

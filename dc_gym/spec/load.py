@@ -91,7 +91,7 @@ def load(
 
 def _not_used(spec: Spec) -> Iterator[str]:
     """Yields what files of other tools have and dc-gym has not, and what they do not say, a line each."""
-    for section, path in spec.foreign_files():
+    for section, path in spec.foreign_files(("file",)):
         content = files.read(path) if section == "topology" else flow_files.read(path)
         yield from (f"{path.name}: not used: {line}" for line in content.not_used)
         yield from (f"{path.name}: {line}" for line in content.assumed)

@@ -39,6 +39,7 @@ from dc_gym.traffic.flows import FlowRequest
 SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LINKS = ("auto", "cable", "netem", "tbf")
 EVENT_LOOP = ("on", "off")
+NODE_BYTES = 96  # of a job: its record, and how far it is
 TCP_RECORDS = ("samples", "acks")
 ACCECN = "3"
 """net.ipv4.tcp_ecn by which a host asks for accurate ECN and grants it."""
@@ -314,14 +315,14 @@ class LabSpec:
     def __post_init__(self) -> None:
         check(self, "lab.")
 
-    def sized(self, hosts: int, nic_flows: int = 0) -> LabSpec:
+    def sized(self, hosts: int, nic_flows: int = 0, job_nodes: int = 0) -> LabSpec:
         """Returns the section with the lab's memory filled in where the spec gives none.
 
-        It follows from the number of hosts. `nic_flows` is the number of flows of NICs, which have rows for all. Measured
-        (docs/scale.md): 65 MiB for all, and a third of a MiB for each host.
+        It follows from the number of hosts. `nic_flows` is the number of flows of NICs, which have rows for all, `job_nodes`
+        that of the nodes of jobs. Measured (docs/scale.md): 65 MiB for all, and a third of a MiB for each host.
         """
         needed = 512 * MIB + max(0, hosts - 256) * MIB // 2
-        needed += max(0, nic_flows - 32768) * 4 * KIB
+        needed += max(0, nic_flows - 32768) * 4 * KIB + max(0, job_nodes - 2**20) * NODE_BYTES
         return self if self.memory_bytes is not None else replace(self, memory_bytes=needed)
 
 

@@ -37,6 +37,7 @@ static const int64_t now = T0 + 500;
 static uint32_t rings, ends, failures, heard;
 static enum tgen_status last_status;
 static int64_t last_end;
+static uint64_t delivered; /* bytes of a job's connection */
 static int ring_error, last_error;
 
 struct nic_sender *nic_sender(const struct nic_tables *nics, uint32_t flow)
@@ -110,6 +111,14 @@ int run_fault(struct run *r, int rc, const char *format, ...)
 int run_enter(struct run *r, uint32_t ns)
 {
 	(void)r, (void)ns;
+	return 0;
+}
+
+int job_arrived(struct run *r, uint32_t flow, uint64_t received, int64_t at)
+{
+	(void)r, (void)flow;
+	delivered = received;
+	last_end = at;
 	return 0;
 }
 
@@ -241,6 +250,28 @@ static void a_flow_is_posted_at_once_and_ends_by_the_bell(void **state)
 	assert_int_equal(last_status, TGEN_DONE);
 	assert_int_equal(last_end, T0 + 900);
 	assert_int_equal(flows[0].received, 100000);
+}
+
+/* Nothing is posted until the job posts it; a connection begins when it is due, whatever the clock says. */
+static void a_connection_posts_the_messages_of_a_job(void **state)
+{
+	(void)state;
+	flows[0].messages.any = true;
+	flows[0].due_ns = T0 + 400;
+	assert_int_equal(rdma_start(&run, 0), 0);
+	assert_int_equal(flows[0].start_ns, T0 + 400);
+	assert_int_equal(rings, 0);
+	flows[0].messages.posted = 10 * PAYLOAD;
+	assert_int_equal(rdma_offer(&run, 0, T0 + 450), 0);
+	assert_int_equal(senders[0].end, 10);
+	assert_int_equal(rings, 1);
+	heard = 0;
+	receivers[0].expected = 10;
+	receivers[0].last_ns = T0 + 900;
+	assert_int_equal(rdma_on_bell(&run, 1), 0);
+	assert_int_equal(delivered, 10 * PAYLOAD);
+	assert_int_equal(last_end, T0 + 900);
+	assert_int_equal(ends, 0);
 }
 
 static void what_is_no_bell_is_passed_over(void **state)
@@ -472,6 +503,7 @@ int main(void)
 		cmocka_unit_test(packets_hold_whole_bytes),
 		cmocka_unit_test(all_packets_are_all_bytes),
 		TEST(a_flow_is_posted_at_once_and_ends_by_the_bell),
+		TEST(a_connection_posts_the_messages_of_a_job),
 		TEST(what_is_no_bell_is_passed_over),
 		TEST(a_lost_bell_is_made_up_for_by_a_sample),
 		TEST(a_broken_message_fails_its_flow),

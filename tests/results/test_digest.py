@@ -121,6 +121,8 @@ def test_every_column_counts_unless_it_is_declared_otherwise(name: str) -> None:
         class_queues=[CLASS_QUEUE],
         nic_events=[NIC_EVENTS_ROW],
         acks=[{"t_ns": 9, "flow": 0, "cwnd_packets": 10}],
+        messages=[{"posted_ns": 9, "src": "h1", "dst": "h2", "bytes": 7}],
+        ranks=[{"end_ns": 9, "host": "h1", "calc_ns": 5}],
     )
     for column, _ in TABLES[name].columns:
         changed = tables.table(name).copy()

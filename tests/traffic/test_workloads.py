@@ -494,6 +494,7 @@ KEYS = {
     "ring_allreduce": {"size_bytes": 10**6},
     "alltoall": {"size_bytes": 100, "largest_bytes": 1000},
     "storage": {"mix": "olap"},
+    "job": {"collective": "all_gather", "size_bytes": 20_000},
 }
 """The required keys of each workload kind; add here those of a new kind."""
 SEEDED = {"random", "random_bijective", "staggered", "partition_aggregate", "long_short", "on_off", "repeat", "poisson",
@@ -518,7 +519,7 @@ def test_every_kind(kind, graph, tmp_path):
         flows = make()
     except WorkloadError as refusal:
         assert "; " in str(refusal) and "\n" not in str(refusal)
-        assert kind in ("pairs", "hotspot", "iroko", "matrix"), refusal
+        assert kind in ("pairs", "hotspot", "iroko", "matrix", "job"), refusal
         return
     assert flows == make() and (make(seed=2) != flows) == (kind in SEEDED)
     assert request(graph, kind, tmp_path, jitter_ns=10**6)(seed=2) != request(graph, kind, tmp_path, jitter_ns=10**6)()
@@ -550,7 +551,7 @@ def assert_gates_can_open(flows):
     assert started == len(flows)
 
 
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"none", "hotspot", "iroko"}))
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"none", "hotspot", "iroko", "job"}))
 def test_every_kind_over_udp(kind, tmp_path):
     """With a rate, every kind can send datagrams."""
     flows = request(SMALL, kind, tmp_path, transport="udp", rate_bps=10**6, gaps="uniform")()

@@ -22,7 +22,8 @@ int flows_init(struct flows *flows, const struct flow_table *table, uint64_t see
 						.start_ns = -1,
 						.established_ns = -1,
 						.end_ns = -1,
-						.pace.seed = pace_seed(seed, i) };
+						.pace.seed = pace_seed(seed, i),
+						.messages = { .first = JOB_NONE } };
 	return gates_init(&flows->gates, table);
 }
 

@@ -5,6 +5,7 @@
 
 #include "flow_gates.h"
 #include "flow_table.h"
+#include "job_table.h"
 #include "tgen_log.h"
 #include "tgen_matrix.h"
 #include "tgen_pace.h"
@@ -13,6 +14,14 @@
 #include <stdint.h>
 
 enum phase { PHASE_WAITING, PHASE_CONNECTING, PHASE_SENDING, PHASE_ENDED };
+
+/* The messages that a flow carries for a job, in the order in which they are posted. */
+struct messages {
+	bool any;             /* the flow is a connection of a job; it offers what is posted */
+	uint32_t first, last; /* nodes: posted and under way; JOB_NONE: none */
+	uint64_t posted;      /* bytes of all that were posted */
+	uint64_t boundary;    /* bytes up to the end of the first one under way */
+};
 
 struct flow {
 	const struct flow_spec *spec;
@@ -31,6 +40,7 @@ struct flow {
 	uint64_t sent, received, retransmits;
 	uint64_t told[NR_ORDERS]; /* by an agent: what its sender's socket was set to last; 0: nothing */
 	struct pace pace;
+	struct messages messages; /* of a job */
 };
 
 struct flows {
@@ -40,6 +50,12 @@ struct flows {
 	uint64_t *draining;  /* likewise: stopped, and not all has arrived */
 	struct gates gates;
 };
+
+/* Bytes that the application has offered so long after its first. */
+static inline uint64_t flow_offered(struct flow *flow, int64_t elapsed)
+{
+	return flow->messages.any ? flow->messages.posted : pace_offered(&flow->pace, flow->spec, elapsed);
+}
 
 int flows_init(struct flows *flows, const struct flow_table *table, uint64_t seed); /* 0 or -ENOMEM */
 void flows_close(struct flows *flows);

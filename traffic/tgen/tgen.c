@@ -29,7 +29,7 @@
 enum { SIGNALLED = 128 };
 
 struct options {
-	const char *flows, *out;
+	const char *flows, *job, *out;
 	struct run_config run;
 };
 
@@ -62,6 +62,7 @@ static int parse_options(struct options *o, int argc, char **argv)
 	const char *nic = NULL;
 	const struct program_option options[] = {
 		{ "flows", "FILE", "record file of the flows", .text = &o->flows, .required = true },
+		{ "job", "FILE", "record file of the jobs that play over the flows", .text = &o->job },
 		{ "out", "DIR", "where flows.bin and samples.bin go", .text = &o->out, .required = true },
 		{ "t0", "NS", "CLOCK_MONOTONIC at which the flows' times begin", .number = &t0_ns,
 		  .required = true, .min = 1, .max = FLOW_TIME_MAX },
@@ -114,6 +115,19 @@ static int load_flows(const struct options *o, struct flow_table *table)
 
 	if (!rc)
 		rc = flow_table_take(table, &f);
+	return program_end(rc, &f);
+}
+
+static int load_job(const struct options *o, const struct flow_table *flows, struct job_table *table)
+{
+	struct fault f;
+	int rc;
+
+	if (!o->job)
+		return 0;
+	rc = record_file_open(&table->file, "--job", o->job, &f);
+	if (!rc)
+		rc = job_table_take(table, flows, &f);
 	return program_end(rc, &f);
 }
 
@@ -249,9 +263,9 @@ static int run_and_log(struct loop *loop)
 }
 
 static int open_run(struct run *run, struct loop *loop, const struct run_config *config,
-		    const struct flow_table *table)
+		    const struct flow_table *table, const struct job_table *jobs)
 {
-	int rc = run_open(run, config, table);
+	int rc = run_open(run, config, table, jobs);
 
 	if (!rc)
 		rc = loop_open(loop, run);
@@ -264,13 +278,14 @@ static int open_run(struct run *run, struct loop *loop, const struct run_config 
 	return !rc && config->warm.on ? setup_warm(run) : rc;
 }
 
-static int run_flows(const struct run_config *config, const struct flow_table *table)
+static int run_flows(const struct run_config *config, const struct flow_table *table,
+		     const struct job_table *jobs)
 {
 	struct loop loop = { 0 };
 	struct run run;
 	int rc, code;
 
-	rc = open_run(&run, &loop, config, table);
+	rc = open_run(&run, &loop, config, table, jobs);
 	code = rc ? fault(run.fault, rc) : start(config);
 	if (rc && run.bad_input)
 		code = EXIT_USAGE;
@@ -287,11 +302,14 @@ int main(int argc, char **argv)
 {
 	struct options options = { .run = { .out = -1, .signals = -1 } };
 	struct flow_table table = { 0 };
+	struct job_table jobs = { 0 };
 	int rc;
 
 	rc = parse_options(&options, argc, argv);
 	if (!rc)
 		rc = load_flows(&options, &table);
+	if (!rc)
+		rc = load_job(&options, &table, &jobs);
 	if (rc)
 		goto out;
 	options.run.out = open(options.out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -300,12 +318,13 @@ int main(int argc, char **argv)
 		goto out;
 	}
 	rc = prepare_process(&options.run.signals);
-	rc = rc ? fault("prepare the process", rc) : run_flows(&options.run, &table);
+	rc = rc ? fault("prepare the process", rc) : run_flows(&options.run, &table, &jobs);
 out:
 	if (options.run.signals >= 0)
 		close(options.run.signals);
 	if (options.run.out >= 0)
 		close(options.run.out);
+	job_table_free(&jobs);
 	flow_table_free(&table);
 	return rc;
 }

@@ -72,6 +72,8 @@ int end_finish(struct run *run)
 
 		rc = tgen_log_add(&run->logs.flows, &record);
 	}
+	if (!rc && run->logs.job.fd >= 0)
+		rc = job_log(run);
 	if (!rc)
 		rc = tgen_log_finish(&run->logs.samples);
 	if (!rc)

@@ -112,6 +112,7 @@ void tgen_logs_discard(struct tgen_logs *logs)
 	tgen_log_discard(&logs->samples);
 	tgen_log_discard(&logs->flows);
 	tgen_log_discard(&logs->nics);
+	tgen_log_discard(&logs->job);
 }
 
 void tgen_logs_close(struct tgen_logs *logs)
@@ -119,4 +120,5 @@ void tgen_logs_close(struct tgen_logs *logs)
 	tgen_log_close(&logs->flows);
 	tgen_log_close(&logs->samples);
 	tgen_log_close(&logs->nics);
+	tgen_log_close(&logs->job);
 }

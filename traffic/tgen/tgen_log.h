@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that tgen writes: DIR/flows.bin and DIR/samples.bin, and DIR/nics.bin if a flow went over RDMA.
+ * The files that tgen writes: DIR/flows.bin and DIR/samples.bin, DIR/nics.bin if a flow went over RDMA, and
+ * DIR/job.bin if there is a job.
  * Each is a header and `count` records of `record_size` bytes; little-endian, no padding. Times are
  * nanoseconds after t0. A file is called NAME.partial until it is whole and on the disk.
  * dc_gym/run/result/tgen_log.py reads them.
@@ -17,6 +18,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are written as
 #define TGEN_FLOWS_MAGIC   "DCGYMFL2" /* 8 bytes, no NUL */
 #define TGEN_SAMPLES_MAGIC "DCGYMSA2"
 #define TGEN_NICS_MAGIC    "DCGYMNI1"
+#define TGEN_JOB_MAGIC     "DCGYMJO1"
 #define TGEN_LOG_VERSION   1
 
 enum tgen_status { TGEN_DONE, TGEN_STOPPED, TGEN_RUNNING, TGEN_FAILED, TGEN_WAITING };
@@ -62,6 +64,12 @@ struct tgen_nic_record {
 	uint64_t cnps, nacks, timeouts, rtts, probes, probe_bytes, decisions, lost_events;
 };
 
+/* A node of a job, in the order of the job table; -1: not yet. */
+struct tgen_job_record {
+	int64_t start_ns, end_ns;
+};
+
+static_assert(sizeof(struct tgen_job_record) == 16, "job record");
 static_assert(sizeof(struct tgen_nic_record) == 152, "NIC record");
 static_assert(sizeof(struct tgen_log_header) == 64, "log header");
 static_assert(offsetof(struct tgen_log_header, count) == 16, "log header");
@@ -92,14 +100,15 @@ int tgen_log_finish(struct tgen_log *log);
 void tgen_log_discard(struct tgen_log *log); /* instead of finish(): removes NAME.partial */
 void tgen_log_close(struct tgen_log *log);   /* leaves NAME.partial where it is; fine after finish() */
 
-/* The three files of a run. That of the NICs is open if a flow may go over RDMA. */
+/* The files of a run. That of the NICs is open if a flow may go over RDMA, that of the job if there is one.
+ */
 struct tgen_logs {
-	struct tgen_log samples, flows, nics;
+	struct tgen_log samples, flows, nics, job;
 };
 
 #define TGEN_LOGS_CLOSED                                                                                     \
 	{                                                                                                    \
-		.samples.fd = -1, .flows.fd = -1, .nics.fd = -1                                              \
+		.samples.fd = -1, .flows.fd = -1, .nics.fd = -1, .job.fd = -1                                \
 	}
 
 void tgen_logs_discard(struct tgen_logs *logs);

@@ -8,6 +8,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "tgen_job.h"
 #include "tgen_orders.h"
 #include "tgen_rdma.h"
 #include "tgen_transport.h"
@@ -137,6 +138,8 @@ static int act(struct loop *loop, struct timer timer)
 		return transport_offer(run, timer.flow, timer.at);
 	case TIMER_DRAIN:
 		return udp_drain(run, timer.flow, timer.at);
+	case TIMER_JOB:
+		return job_on_timer(run, timer.flow, timer.at);
 	}
 	return 0;
 }

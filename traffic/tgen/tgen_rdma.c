@@ -133,7 +133,9 @@ int rdma_start(struct run *run, uint32_t number)
 {
 	struct flow *flow = &run->flows.flow[number];
 
-	flow->start_ns = flow->established_ns = clock_read(&run->clock);
+	/* Reading the clock takes time, by which a job would begin too late. */
+	flow->start_ns = flow->messages.any ? flow->due_ns : clock_read(&run->clock);
+	flow->established_ns = flow->start_ns;
 	flow->phase = PHASE_SENDING;
 	pairs_take(&run->pairs, &run->nics, number);
 	return rdma_offer(run, number, flow->start_ns);
@@ -146,7 +148,7 @@ int rdma_offer(struct run *run, uint32_t number, int64_t at)
 
 	if (flow->phase != PHASE_SENDING)
 		return 0;
-	flow->queued = pace_offered(&flow->pace, flow->spec, at - flow->start_ns);
+	flow->queued = flow_offered(flow, at - flow->start_ns);
 	rc = post(run, number, flow->queued);
 	if (rc)
 		return flow_fail(run, number, rc, "ring the NIC");
@@ -178,8 +180,13 @@ int rdma_look(struct run *run, uint32_t number)
 {
 	const struct nic_receiver *row = nic_receiver(&run->nics, number);
 	struct flow *flow = &run->flows.flow[number];
+	int rc = 0;
 
 	flow->received = arrived_bytes(row);
+	if (flow->messages.any && flow->phase == PHASE_SENDING && !row->broken_messages)
+		rc = job_arrived(run, number, flow->received, (int64_t)row->last_ns);
+	if (rc)
+		return rc;
 	if (flow->phase != PHASE_SENDING || !flow->spec->size_bytes ||
 	    flow->received < flow->spec->size_bytes)
 		return 0;

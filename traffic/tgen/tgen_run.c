@@ -48,7 +48,7 @@ int run_enter(struct run *run, uint32_t ns)
 
 /* --- opening ----------------------------------------------------------------------------------------- */
 
-static int allocate(struct run *run)
+static int allocate(struct run *run, const struct job_table *jobs)
 {
 	int rc = flows_init(&run->flows, run->table, run->config->seed);
 
@@ -58,10 +58,13 @@ static int allocate(struct run *run)
 		rc = hosts_init(&run->hosts, run->table->namespaces);
 	if (!rc)
 		rc = calls_open(&run->calls, RUN_CALLS);
-	return rc ? rc : timers_init(&run->timers, 4 * run->table->flows + 2);
+	if (!rc)
+		rc = job_init(&run->job, jobs);
+	return rc ? rc
+		  : timers_init(&run->timers, 4 * run->table->flows + 2 + jobs->processors + jobs->starts);
 }
 
-/* A start, a stop and an offer a flow, a drain a sink, the next sample and the end. */
+/* A start, a stop and an offer a flow, a drain a sink, the next sample and the end; a calc a processor. */
 static int plan(struct run *run)
 {
 	const struct run_config *c = run->config;
@@ -77,7 +80,7 @@ static int plan(struct run *run)
 		if (flow->spec->start_ns < c->duration_ns) /* else it is logged as one that waited */
 			rc = timers_add(&run->timers, (struct timer){ flow->due_ns, TIMER_START, i });
 	}
-	return rc;
+	return rc ? rc : job_plan(run);
 }
 
 static int index_receivers(struct run *run)
@@ -135,6 +138,8 @@ static int open_logs(struct run *run)
 	if (!rc && run->config->nic.senders)
 		rc = open_log(run, &run->logs.nics, "nics.bin", TGEN_NICS_MAGIC,
 			      sizeof(struct tgen_nic_record));
+	if (!rc && run->job.table->nodes)
+		rc = open_log(run, &run->logs.job, "job.bin", TGEN_JOB_MAGIC, sizeof(struct tgen_job_record));
 	return rc;
 }
 
@@ -163,7 +168,8 @@ static int open_matrix(struct run *run)
 	return 0;
 }
 
-int run_open(struct run *run, const struct run_config *config, const struct flow_table *table)
+int run_open(struct run *run, const struct run_config *config, const struct flow_table *table,
+	     const struct job_table *jobs)
 {
 	int rc;
 
@@ -174,7 +180,7 @@ int run_open(struct run *run, const struct run_config *config, const struct flow
 			     .logs = TGEN_LOGS_CLOSED,
 			     .orders = -1,
 			     .payload = -1 };
-	rc = allocate(run);
+	rc = allocate(run, jobs);
 	if (!rc)
 		rc = plan(run);
 	if (rc)
@@ -212,6 +218,7 @@ void run_close(struct run *run)
 	flows_close(&run->flows);
 	receivers_close(&run->receivers);
 	hosts_close(&run->hosts);
+	job_free(&run->job);
 	calls_close(&run->calls);
 	tgen_logs_close(&run->logs);
 	nic_tables_close(&run->nics);

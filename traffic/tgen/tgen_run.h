@@ -15,6 +15,7 @@
  *   tgen_tcp       what one flow does at a time or an event; the same for datagrams in tgen_udp, and in
  *                  tgen_rdma for flows that a NIC sends of its own
  *   tgen_transport the choice between them
+ *   tgen_job       jobs (job_table), whose messages are what their connections offer
  *   tgen_setup     what is open before the traffic starts; tgen_warm: frames over each path
  *   tgen_loop      the loop and the samples; tgen_end: the last counts, and the logs
  *
@@ -37,6 +38,7 @@
 #include "flow_table.h"
 #include "tgen_clock.h"
 #include "tgen_hosts.h"
+#include "tgen_job.h"
 #include "tgen_log.h"
 #include "tgen_matrix.h"
 #include "tgen_memory.h"
@@ -75,6 +77,7 @@ struct run {
 	struct timers timers;
 	struct watches watches;
 	struct calls calls; /* calls that are made together, as one system call */
+	struct job job;
 	struct tgen_matrix matrix;
 	struct tgen_logs logs;
 	int orders;     /* a signalfd: an agent wants something of flows; -1: none can */
@@ -83,7 +86,8 @@ struct run {
 	char fault[256];
 };
 
-int run_open(struct run *run, const struct run_config *config, const struct flow_table *table);
+int run_open(struct run *run, const struct run_config *config, const struct flow_table *table,
+	     const struct job_table *jobs);
 void run_close(struct run *run); /* fine after a failed open, and twice */
 
 int run_fault(struct run *run, int rc, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -174,7 +174,7 @@ int tcp_offer(struct run *run, uint32_t number, int64_t at)
 
 	if (flow->phase != PHASE_SENDING || flow->closed)
 		return 0;
-	rc = push(run, flow, pace_offered(&flow->pace, flow->spec, at - flow->established_ns), &step);
+	rc = push(run, flow, flow_offered(flow, at - flow->established_ns), &step);
 	if (rc)
 		return fail(run, number, rc, step);
 	if (flow->closed || flow->full || !flow->spec->rate_bps)
@@ -235,22 +235,41 @@ int tcp_on_sender(struct run *run, uint32_t number, uint32_t events)
 
 /* --- the receiving end ------------------------------------------------------------------------------- */
 
-/* The last bytes of a flow may be fewer than the batch that the receiver is woken for. */
+/* Bytes up to where the receiver has to be woken: the end of the flow, or of a message that is under way. */
+static uint64_t left_of(const struct flow *flow)
+{
+	if (flow->messages.any)
+		return flow->messages.boundary - flow->received;
+	return flow->spec->size_bytes ? flow->spec->size_bytes - flow->received : UINT64_MAX;
+}
+
+/* The last bytes of a flow or of a message may be fewer than the batch that the receiver is woken for. */
 static bool takes_final_batch(const struct run *run, struct flow *flow)
 {
-	uint64_t left = flow->spec->size_bytes - flow->received;
+	uint64_t left = left_of(flow);
 
-	if (!flow->spec->size_bytes || flow->final_batch ||
-	    left >= (uint64_t)memory_share(&run->memory, BATCH_MAX))
+	if (flow->final_batch || !left || left >= (uint64_t)memory_share(&run->memory, BATCH_MAX))
 		return false;
 	flow->final_batch = true;
 	return true;
 }
 
-/* Called with less left than a batch. */
-static int left_of(const struct flow *flow)
+/* The receiver is woken for so many bytes. Setting it wakes it at once if they are there. */
+static int batch_of(const struct run *run, struct flow *flow)
 {
-	return (int)(flow->spec->size_bytes - flow->received);
+	return takes_final_batch(run, flow) ? (int)left_of(flow) : memory_share(&run->memory, BATCH_MAX);
+}
+
+int tcp_expect(struct run *run, uint32_t number)
+{
+	struct flow *flow = &run->flows.flow[number];
+	int rc;
+
+	flow->final_batch = false;
+	if (flow->receiver < 0)
+		return 0;
+	rc = net_set_batch(flow->receiver, batch_of(run, flow));
+	return rc ? run_fault(run, rc, "flow %u: SO_RCVLOWAT", number) : 0;
 }
 
 int tcp_accept(struct run *run, uint32_t listener)
@@ -274,7 +293,7 @@ int tcp_accept(struct run *run, uint32_t listener)
 	}
 	run->flows.flow[number].receiver = fd;
 	if (takes_final_batch(run, &run->flows.flow[number]))
-		net_plan_batch(&run->calls, &plan, fd, left_of(&run->flows.flow[number]));
+		net_plan_batch(&run->calls, &plan, fd, (int)left_of(&run->flows.flow[number]));
 	net_plan_watch(&run->calls, &plan, fd, run->watches.epoll,
 		       watch_event(EPOLLIN | EPOLLRDHUP | EPOLLET, WATCH_RECEIVER, number));
 	rc = run_calls(run, &step);
@@ -284,36 +303,43 @@ int tcp_accept(struct run *run, uint32_t listener)
 static int received(struct run *run, uint32_t number, uint64_t bytes)
 {
 	struct flow *flow = &run->flows.flow[number];
-	int rc;
+	int rc = 0;
 
 	flow->received += bytes;
+	if (flow->messages.any && bytes && !left_of(flow))
+		rc = job_arrived(run, number, flow->received, clock_read(&run->clock));
+	if (rc)
+		return rc;
 	if (flow->spec->size_bytes && flow->received == flow->spec->size_bytes) {
 		flow_close_end(&flow->receiver);
 		return flow->phase == PHASE_ENDED ? 0
 						  : flow_end(run, number, TGEN_DONE, clock_read(&run->clock));
 	}
-	rc = takes_final_batch(run, flow) ? net_set_batch(flow->receiver, left_of(flow)) : 0;
+	if (flow->receiver >= 0 && takes_final_batch(run, flow))
+		rc = net_set_batch(flow->receiver, (int)left_of(flow));
 	return rc ? run_fault(run, rc, "flow %u: SO_RCVLOWAT", number) : 0;
 }
 
-/* Takes what has arrived. If that is the last, the socket is closed and the moment is read at once. */
+/* Takes what has arrived, up to the end of a message. If that is the last of the flow, the socket is closed;
+ * the moment is read at once. */
 static int64_t take_arrived(struct run *run, struct flow *flow)
 {
-	uint64_t left = flow->spec->size_bytes ? flow->spec->size_bytes - flow->received : UINT64_MAX;
-	uint64_t want = left < READ_CALL ? left : READ_CALL;
+	uint64_t left = left_of(flow), want = left < READ_CALL ? left : READ_CALL;
+	bool last = flow->received + want == flow->spec->size_bytes;
 	const __s64 *got;
 	const char *step;
 
 	got = calls_add(&run->calls, "recv", SYS_recvfrom, /* counts and drops, copies nothing */
 			(__u64[6]){ (__u64)flow->receiver, 0, want, MSG_TRUNC });
 	if (want == left) {
-		calls_want_whole(&run->calls, 2);
-		net_plan_close(&run->calls, flow->receiver);
+		calls_want_whole(&run->calls, 1 + last);
+		if (last)
+			net_plan_close(&run->calls, flow->receiver);
 		if (flow->phase != PHASE_ENDED)
 			clock_plan(&run->clock, &run->calls);
 	}
 	run_calls(run, &step);
-	if (want == left && *got == (__s64)left)
+	if (last && *got == (__s64)want)
 		flow->receiver = -1;
 	return *got;
 }
@@ -324,14 +350,15 @@ int tcp_on_receiver(struct run *run, uint32_t number, uint32_t events)
 	int64_t n;
 	int rc;
 
-	if (flow->receiver < 0)
+	if (flow->receiver < 0 || !left_of(flow)) /* none of a job's messages is under way */
 		return 0;
 	n = take_arrived(run, flow);
 	if (n < 0)
 		return n == -EAGAIN ? 0 : fail(run, number, (int)n, "recv");
 	rc = received(run, number, (uint64_t)n);
-	/* After the FIN there is nothing left: all data before it was read by the one call. */
-	if (n == 0 || (events & EPOLLRDHUP))
+	/* After the FIN there is nothing left: all data before it was read by the one call, but for a job's.
+	 */
+	if (n == 0 || ((events & EPOLLRDHUP) && !flow->messages.any))
 		flow_close_end(&flow->receiver);
 	return rc;
 }

@@ -28,6 +28,7 @@ int tcp_on_receiver(struct run *run, uint32_t number, uint32_t events);
 /* A look is planned, run->calls is run, and then the sample is taken. */
 void tcp_plan_look(struct run *run, struct look *look);
 int tcp_sample(struct run *run, const struct look *look, struct tgen_sample_record *sample);
+int tcp_expect(struct run *run, uint32_t number); /* a job's next message is under way */
 int tcp_settle(struct run *run, uint32_t number);
 
 #endif

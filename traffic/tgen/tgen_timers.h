@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 /* At one instant the samples are taken first: they show what was before it. */
-enum timer_kind { TIMER_END, TIMER_SAMPLE, TIMER_STOP, TIMER_START, TIMER_OFFER, TIMER_DRAIN };
+enum timer_kind { TIMER_END, TIMER_SAMPLE, TIMER_STOP, TIMER_START, TIMER_OFFER, TIMER_DRAIN, TIMER_JOB };
 
 struct timer {
-	int64_t at; /* CLOCK_MONOTONIC */
-	uint32_t kind, flow;
+	int64_t at;          /* CLOCK_MONOTONIC */
+	uint32_t kind, flow; /* flow: of TIMER_DRAIN a listener, of TIMER_JOB a node */
 };
 
 struct timers {

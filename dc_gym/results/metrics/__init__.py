@@ -13,6 +13,7 @@ from dc_gym.results.metrics.convergence import Routes
 from dc_gym.results.metrics.curves import flow_goodput_bps
 from dc_gym.results.metrics.fairness import jain, max_min
 from dc_gym.results.metrics.fct import Sized
+from dc_gym.results.metrics.jobs import JobFacts
 from dc_gym.results.metrics.links import LinkLosses
 from dc_gym.results.metrics.queues import bottleneck_port, port_table
 from dc_gym.results.metrics.series import MOST_LINES, Series, series
@@ -23,6 +24,7 @@ __all__ = [
     "INTERVALS",
     "MOST_LINES",
     "Context",
+    "JobFacts",
     "LinkLosses",
     "Routes",
     "Series",

@@ -232,9 +232,12 @@ def _is_of_class(
 
 
 def has_ideal(flow: Flow) -> bool:
-    """Returns whether a flow has an ideal: it goes over TCP or RDMA, has a size, and sends as fast as it can."""
+    """Returns whether a flow has an ideal: it goes over TCP or RDMA, has a size, and sends as fast as it can.
+
+    A connection of a job sends when messages are posted.
+    """
     request = flow.request
-    return request.transport != "udp" and request.size_bytes > 0 and not request.rate_bps
+    return request.job is None and request.transport != "udp" and request.size_bytes > 0 and not request.rate_bps
 
 
 def complete(curves: Sequence[FctCurve], measure: Measure, seed: int) -> int:

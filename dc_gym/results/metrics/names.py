@@ -202,6 +202,26 @@ FORMULAS = (
         " This row and the next exist where `class_queues.parquet` does",
     ),
     Metrics({"pauses": "Pauses told"}, "sum of `pauses` over all ports and classes at the last sweep: of the whole run"),
+    Metrics(
+        {"job_s": "Time of the job"},
+        "from its start to the end of its last iteration; null if that is not over. This row and the next exist with"
+        ' `workload.kind = "job"`, for the first job',
+    ),
+    Metrics({"job_iterations": "Iterations of the job"}, "those that ended; a `file` is one iteration"),
+    Metrics(
+        {"iteration_mean_s": "Time of an iteration, mean", "iteration_max_s": "Time of an iteration, maximum"},
+        "over these, from the end of the one before at all ranks to its own",
+    ),
+    Metrics(
+        {"bus_bandwidth_bps": "Bus bandwidth"},
+        "busbw of nccl-tests: `size` x 8 x 2 (n - 1) / n for an all-reduce over n ranks, once for a broadcast, else x (n - 1) / n,"
+        " over the mean time of an iteration without the longest `calc_ns`; null for a file",
+    ),
+    Metrics(
+        {"exposed_share": "Share of time in which ranks compute nothing"},
+        "sum over ranks and iterations of `transfer_ns + wait_ns`, over that of their times",
+    ),
+    Metrics({"jobs": ""}, "a list: these values of each job, with its number as `job`"),
     Metrics({RETURN: "Return of the agent"}, "with a policy: the sum of the rewards in `agent.parquet`; no row without one"),
     Metrics(
         {"classes": ""},

@@ -16,6 +16,7 @@ from dc_gym.results.metrics.convergence import Routes, convergence_metrics, epoc
 from dc_gym.results.metrics.curves import flow_goodput_bps
 from dc_gym.results.metrics.fairness import fairness_against, fairness_of
 from dc_gym.results.metrics.fct import counted, fct_metrics
+from dc_gym.results.metrics.jobs import JobFacts, job_metrics
 from dc_gym.results.metrics.links import LinkLosses, loss_metrics
 from dc_gym.results.metrics.nics import nic_metrics
 from dc_gym.results.metrics.pauses import Pauses, find_pauses, pause_metrics
@@ -65,6 +66,8 @@ class Context:
     rate_interval_ns: int | None = None
     within: float = 0.2
     links: LinkLosses | None = None
+    jobs: Mapping[int, JobFacts] = field(default_factory=dict)
+    """The jobs by the numbers of their workloads."""
 
     @property
     def starts(self) -> Window:
@@ -99,6 +102,7 @@ def summarize(
         | nic_metrics(tables, window)
         | {"classes": class_metrics(tables, window, context.starts, goodput, steady, context.ideal_ns)}
         | pause_metrics(pauses or pauses_of(tables, context))
+        | job_metrics(tables, context.jobs)
     )
 
 

@@ -22,6 +22,8 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.record_file import RecordKind, Table
 from dc_gym.base.units import ETHERNET_BYTES, MTU_BYTES, TCP_HEADERS_BYTES, UDP_HEADERS_BYTES
 from dc_gym.monitors.state_matrix import MAX_VALUES
+from dc_gym.run.plan import jobs
+from dc_gym.run.plan.plan import JOB
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES
 from dc_gym.topologies import telemetry
 from dc_gym.topologies.graph import NETNS_FOLDER, Graph, Row
@@ -206,6 +208,8 @@ KINDS = (
     NIC,
     NIC_FLOW,
     NIC_SETTINGS,
+    jobs.NODE,
+    jobs.EDGE,
 )
 HERE = "-"
 """Instead of a namespace's path: the program's own."""
@@ -250,8 +254,13 @@ PACKET_HEADERS_BYTES = {"tcp": TCP_HEADERS_BYTES, "udp": UDP_HEADERS_BYTES, "rdm
 
 
 def write_flows(path: Path, schedule: Schedule, graph: Graph, traced: Container[int] = ()) -> None:
-    """Writes the file of `tgen --flows`. The ACKs of flows with the numbers `traced` are recorded."""
+    """Writes the file of `tgen --flows`, and beside it that of `tgen --job` if there are jobs.
+
+    The ACKs of flows with the numbers `traced` are recorded.
+    """
     record_file.write(path, *flow_tables(schedule, graph.mtu_bytes, traced))
+    if job_tables := jobs.tables(schedule):
+        record_file.write(path.with_suffix(JOB), *job_tables)
 
 
 def flow_tables(schedule: Schedule, mtu_bytes: int = MTU_BYTES, traced: Container[int] = ()) -> tuple[Table, Table, Table, Table]:

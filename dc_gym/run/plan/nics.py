@@ -161,7 +161,7 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
         size, capped = flow.request.size_bytes, flow.request.transport == "tcp"
         rows.append(
             {
-                "message_bytes": size or spec.nic.message_bytes,
+                "message_bytes": flow.request.message_bytes or size or spec.nic.message_bytes,
                 "total_bytes": size or NO_END,
                 "flow": flow.flow,
                 "src_nic": src_nic,

@@ -20,6 +20,8 @@ FLOWS, PORTS, ACTUATORS, CAPTURED = "flows.records", "ports.records", "actuators
 
 CAPTURED are the ports that are captured, as PORTS are all.
 """
+JOB = ".jobs"
+"""The suffix, in place of that of a file of flows, of the record file of the jobs that play over them (run/plan/jobs.py)."""
 GROUND = "ground.json"
 """The file with a ground's counters."""
 EVENTS, EVENTS_DONE = "events.records", "events.done"
@@ -175,6 +177,7 @@ class Episode:
         if number >= 0:
             over = cls.read(folder, number)
             (folder / over.flows).unlink()
+            (folder / over.flows).with_suffix(JOB).unlink(missing_ok=True)
             (folder / over.nics).unlink(missing_ok=True)
             (folder / f"episode-{number}.json").unlink()
 

@@ -16,11 +16,12 @@ import numpy.typing as npt
 
 from dc_gym.base.units import ETHERNET_BYTES
 from dc_gym.results import metrics
-from dc_gym.results.metrics import Context, LinkLosses, Routes, Window
+from dc_gym.results.metrics import Context, JobFacts, LinkLosses, Routes, Window
 from dc_gym.results.metrics.fairness import PAYLOAD_SHARE, tcp_share, udp_share
 from dc_gym.results.metrics.ideal import Ideal
 from dc_gym.results.metrics.queue_times import QueueTimes
 from dc_gym.results.tables import TableSource
+from dc_gym.run.plan.jobs import placed_jobs
 from dc_gym.spec import Spec
 from dc_gym.topologies.wiring import ONLY_CLASS
 from dc_gym.traffic.schedule import Schedule
@@ -80,6 +81,9 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
         ideal_error=None if ideal is None else ideal.error,
         rate_interval_ns=-(-max(interval, least) // least) * least,
         within=spec.metrics.within_percent / 100,
+        jobs={
+            placed.number: JobFacts(placed.job.graph.iterations, placed.job.graph.bus_bytes) for placed in placed_jobs(schedule)
+        },
     )
 
 

@@ -21,7 +21,7 @@ from dc_gym.run.grounds import conservation
 from dc_gym.run.plan import forwarding, nics
 from dc_gym.run.plan.experiment import Experiment
 from dc_gym.run.plan.plan import EVENTS_DONE, GROUND
-from dc_gym.run.result import ack_log, deadlocks, event_log, nic_log, tgen_log
+from dc_gym.run.result import ack_log, deadlocks, event_log, job_log, nic_log, tgen_log
 from dc_gym.spec import Spec
 from dc_gym.topologies.ecmp import FIRST_GROUP, Group
 from dc_gym.topologies.graph import Graph
@@ -80,6 +80,7 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
         "decisions": nic_log.read_trace(folder, t0_ns, nics.lines_bps(experiment.schedule, experiment.graph)),
         "classes": _class_table(experiment.schedule, flows["flow"]),
         **nic_log.read_counts(folder, duration_ns, started, queued),
+        **job_log.read(folder, experiment.schedule, duration_ns),
     }
     found = plain_json.read(folder / GROUND)
     balanced = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads tgen's output files: ``flows.bin``, ``samples.bin`` and ``nics.bin`` (layouts: traffic/tgen/tgen_log.h).
+"""Reads tgen's output files: ``flows.bin``, ``samples.bin``, ``nics.bin`` and ``job.bin`` (layouts: traffic/tgen/tgen_log.h).
 
 Records are numpy structured arrays with columns of the result's tables. Times are nanoseconds after t0. A file that does not have
 exactly tgen's format is refused.
@@ -48,6 +48,8 @@ NIC_COUNTS_DTYPE = TABLES["nic_flows"].record(
 )
 NIC_DTYPE = np.dtype([*NIC_COUNTS_DTYPE.descr, *TABLES["nic_events"].record("lost_events").descr])
 """A NIC's counts for a flow, which the tables nic_flows and nic_events have."""
+JOB_DTYPE = np.dtype([("start_ns", "<i8"), ("end_ns", "<i8")])
+"""A node of a job; -1: it has not begun or ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,11 @@ def read_nics(path: Path) -> Records:
     _, records = _read(path, b"DCGYMNI1", NIC_DTYPE)
     _require(path, bool(np.all(np.diff(records["flow"].astype(np.int64)) > 0)), "flows are out of order")
     return records
+
+
+def read_job(path: Path) -> Records:
+    """Returns the beginning and the end of each node of the jobs, in the order of their plan."""
+    return _read(path, b"DCGYMJO1", JOB_DTYPE)[1]
 
 
 def _require(path: Path, holds: bool, problem: str) -> None:

@@ -12,7 +12,7 @@ import synthetic
 from synthetic import MS, S, flow_row
 
 from dc_gym.results import metrics
-from dc_gym.results.metrics import Window, jain, names, pauses, series, summarize
+from dc_gym.results.metrics import Context, JobFacts, Window, jain, jobs, names, pauses, series, summarize
 from dc_gym.results.metrics.curves import Curves
 from dc_gym.results.tables import Tables
 
@@ -172,8 +172,28 @@ def test_nothing_measured_is_none_and_valid_json() -> None:
 
 def test_every_metric_has_a_formula() -> None:
     summary = summarize(synthetic.run(), Window(0, S))
-    assert sorted(names.NAMES) == sorted({*summary, *pauses.NAMES, names.RETURN})
+    assert sorted(names.NAMES) == sorted({*summary, *pauses.NAMES, *jobs.NAMES, "jobs", names.RETURN})
     assert not summary.keys() & set(pauses.NAMES), "the ports have no classes"
+
+
+def test_iterations_of_jobs() -> None:
+    """Two ranks, two iterations of 10 s and 20 s; the second job has not ended its one."""
+    spent = [(0, 10, 4, 5, 1), (0, 10, 2, 8, 0), (10, 30, 5, 10, 5), (10, 30, 4, 16, 0)]
+    ranks = [
+        {"host": "h1", "rep": row // 2, "rank": row % 2, "start_ns": start * S, "end_ns": end * S}
+        | {"calc_ns": calc * S, "transfer_ns": transfer * S, "wait_ns": wait * S}
+        for row, (start, end, calc, transfer, wait) in enumerate(spent)
+    ]
+    context = Context(Window(0, 40 * S), jobs={0: JobFacts(2, 1000.0), 1: JobFacts(1, 0.0)})
+    summary = summarize(synthetic.tables(ranks=ranks), context)
+    first, second = summary["jobs"]
+    assert first == {"job": 0} | {name: summary[name] for name in jobs.NAMES}
+    assert [first[name] for name in jobs.NAMES[:4]] == [30, 2, 15, 20]
+    assert first["bus_bandwidth_bps"] == pytest.approx(2 * 1000 * 8 / (30 - 4 - 5))
+    assert first["exposed_share"] == pytest.approx(45 / 60)
+    assert second == dict.fromkeys(jobs.NAMES) | {"job": 1, "job_iterations": 0}
+    more = summarize(synthetic.tables(ranks=ranks), Context(Window(0, 40 * S), jobs={0: JobFacts(3, 0.0)}))
+    assert (more["job_s"], more["job_iterations"], more["bus_bandwidth_bps"]) == (None, 2, None)
 
 
 def test_series_means_and_gaps() -> None:

@@ -14,7 +14,7 @@ from c_layout import layout, layout_of, numbers, texts
 from dc_gym.base import record_file
 from dc_gym.base.errors import ProtocolError
 from dc_gym.base.record_file import RecordKind
-from dc_gym.run.plan import inputs
+from dc_gym.run.plan import inputs, jobs
 from dc_gym.run.plan.inputs import (
     ACTUATOR_FIELD,
     ACTUATOR_ROW,
@@ -34,6 +34,7 @@ from dc_gym.run.plan.inputs import (
 from dc_gym.topologies.ecmp import route
 from dc_gym.topologies.presets import TopologySpec, build
 from dc_gym.traffic.flows import GAPS, MOST_FLOWS, TRANSPORTS, FlowRequest
+from dc_gym.traffic.job_graph import CALC, LARGEST_MESSAGE, RECV, SEND
 from dc_gym.traffic.schedule import make_schedule
 
 HEADERS = {
@@ -47,6 +48,8 @@ HEADERS = {
     FLOW: ("traffic/tgen/flow_table.h", "flow_spec", "FLOW_MAGIC", "FLOW_SPEC_VERSION"),
     OPENS: ("traffic/tgen/flow_table.h", "uint32_t", "FLOW_OPENS_MAGIC", "FLOW_VERSION"),
     PATH: ("traffic/tgen/flow_table.h", "uint32_t", "FLOW_ROWS_MAGIC", "FLOW_VERSION"),
+    jobs.NODE: ("traffic/tgen/job_table.h", "job_node", "JOB_MAGIC", "JOB_VERSION"),
+    jobs.EDGE: ("traffic/tgen/job_table.h", "uint32_t", "JOB_EDGES_MAGIC", "JOB_VERSION"),
     NIC: ("ctrl/nic/nics.h", "nic", "NIC_MAGIC", "NICS_VERSION"),
     NIC_FLOW: ("ctrl/nic/nics.h", "nic_flow", "NIC_FLOW_MAGIC", "NICS_VERSION"),
     NIC_SETTINGS: ("ctrl/nic/nics.h", "nic_settings", "NIC_SETTING_MAGIC", "NICS_VERSION"),
@@ -77,6 +80,9 @@ def test_headers_and_constants_are_those_of_c() -> None:
     assert numbers(header, *(f"FLOW_{name.upper()}" for name in TRANSPORTS), "NR_TRANSPORTS") == [*range(len(TRANSPORTS) + 1)]
     assert numbers(header, *(f"GAPS_{name.upper()}" for name in GAPS), "NR_GAPS") == [*range(len(GAPS) + 1)]
     assert numbers(header, "FLOW_NO_GATE", "FLOW_MAX") == [inputs.NEVER, MOST_FLOWS]
+    job = "traffic/tgen/job_table.h"
+    assert numbers(job, "JOB_START", "JOB_CALC", "JOB_SEND", "JOB_RECV") == [jobs.START, CALC, SEND, RECV]
+    assert numbers(job, "JOB_BYTES_MAX") == [LARGEST_MESSAGE]
     assert numbers("ctrl/nic/nics.h", "CC_PARAMETERS_MAX") == [inputs.MOST_PARAMETERS]
 
 

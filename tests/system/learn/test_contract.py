@@ -43,6 +43,7 @@ KEYS = {
     "ring_allreduce": {"size": "50kB", "compute": "1ms"},
     "alltoall": {"size": "1kB", "largest": "20kB"},
     "storage": {"mix": "olap"},
+    "job": {"collective": "all_reduce_ring", "size": "50kB", "rounds": 2, "compute": "1ms"},
 }
 """The required keys of each workload kind."""
 SLOPE = ("topology.kmin=5kB", "topology.kmax=200kB", "topology.pmax=1%")

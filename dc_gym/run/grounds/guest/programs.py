@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from dc_gym.base.errors import FabricError
-from dc_gym.run.plan.plan import OUT, Plan
+from dc_gym.run.plan.plan import JOB, OUT, Plan
 from dc_gym.topologies.realize.system import HERE, System
 
 NICD_PRIORITY, TGEN_PRIORITY, QMON_PRIORITY, EVENTD_PRIORITY = (
@@ -132,12 +132,13 @@ class Traffic:
 
 def tgen_argv(plan: Plan, folder: Path, matrix: str, t0_ns: int, traffic: Traffic) -> list[str]:
     """Returns the command that runs `traffic` from t0 on. tgen then stays until it gets the command to end."""
+    jobs = (folder / traffic.flows).with_suffix(JOB)
     return [
         f"{plan.programs}/tgen", "--flows", str(folder / traffic.flows), "--out", str(folder / OUT),
         "--t0", str(t0_ns), "--duration", str(traffic.duration_ns), "--sample", str(traffic.sample_ns),
         "--publish", str(traffic.publish_ns), "--seed", str(traffic.seed), "--matrix", matrix,
         *(_warm(plan) if plan.direct is None else ()),
-        *(("--nic", traffic.nic) if traffic.nic else ()),
+        *(("--nic", traffic.nic) if traffic.nic else ()), *(("--job", str(jobs)) if jobs.is_file() else ()),
         "--stay", *(("--keep-pairs",) if traffic.keep_pairs else ()),
     ]  # fmt: skip
 

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job: ranks that compute and exchange messages over connections that last as long as it does (traffic/job_graph.py).
+
+Its flows are its connections. What they carry, and when, is in the graph, which each of them has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dc_gym.base.key import COUNT, PATH, SIZE, TEXT, TIME, WORDS, key
+from dc_gym.traffic.flows import FlowRequest
+from dc_gym.traffic.kinds import DEFAULT_PORT, WorkloadContext, bounded, register, require
+
+if TYPE_CHECKING:
+    from dc_gym.traffic.job_graph import Job, JobGraph
+
+PLACEMENTS = ("packed", "round_robin", "random")
+NAMES: Mapping[str, str] = {
+    "all_reduce_ring": "2 (n - 1) steps of `size` / n",
+    "all_reduce_tree": "up a binary tree and down, `size` each",
+    "all_reduce_halving_doubling": "`size` / 2, ..., `size` / n and back, for n = 2^k",
+    "all_gather": "ring, n - 1 steps of `size` / n",
+    "reduce_scatter": "ring, likewise",
+    "all_to_all": "`size` / n to each other rank, all at once",
+    "all_to_all_pairwise": "likewise, one after the other",
+    "broadcast": "binomial tree from rank 0, `size` each",
+}
+"""The collectives (traffic/job_collectives.py)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobKeys:
+    """Keys of kind job."""
+
+    file: Path | None = key(PATH, help="a job's graph, relative to the spec: GOAL text; in place of `collective`")
+    collective: str | None = key(TEXT, names=lambda: NAMES, help="the collective of each iteration")
+    size_bytes: int | None = key(SIZE, low=1, help="bytes that each rank has for the collective")
+    ranks: int | None = key(COUNT, low=2, otherwise="all hosts", help="number of ranks of the collective")
+    rounds: int = key(COUNT, 1, low=1, help="iterations")
+    compute_ns: int = key(TIME, 0, low=0, help="time for which a rank computes at the beginning of an iteration")
+    placement: str = key(
+        TEXT,
+        "packed",
+        names=lambda: PLACEMENTS,
+        help="hosts of ranks 0, 1, ...: `packed` (in their order), `round_robin` (edge switches take turns), `random`, by seed",
+    )
+    hosts: tuple[str, ...] | None = key(WORDS, otherwise="all hosts", help="hosts that `placement` uses, one for each rank")
+
+
+def job(context: WorkloadContext, keys: JobKeys) -> list[FlowRequest]:
+    """Ranks compute and exchange messages as a graph says: a GOAL `file`, or `rounds` of a `collective` of `size`.
+
+    Two ranks exchange messages over one connection, which lasts as long as the job; over RDMA over one for each size of message.
+    """
+    from dc_gym.traffic.job_graph import Job
+
+    workload = context.workload
+    for name, value in (("rate", workload.rate_bps), ("stop", workload.stop_ns), ("jitter", workload.jitter_ns or None)):
+        require(value is None, name, value, "has no effect on a job, whose graph says when it sends; leave it out")
+    require(workload.transport != "udp", "transport", "udp", "loses messages for good; give tcp or rdma")
+    hosts = _placed(context, keys)
+    graph = _graph(keys, len(hosts))
+    count = f"has {graph.ranks} ranks, and there are {len(hosts)} hosts for them; give as many"
+    require(graph.ranks <= len(hosts), "file", keys.file, count)
+    made = Job.of(graph, tuple(hosts[: graph.ranks]), one_size=workload.transport == "rdma")
+    context.notes["job"] = {"ranks": graph.ranks, "nodes": len(graph.nodes), "messages": len(made.connection)}
+    return bounded(_connections(made))
+
+
+def _connections(made: Job) -> Iterable[FlowRequest]:
+    for src, dst, message_bytes, total_bytes in made.connections.tolist():
+        yield FlowRequest(
+            made.hosts[src],
+            made.hosts[dst],
+            DEFAULT_PORT,
+            size_bytes=total_bytes,
+            group="connection",
+            message_bytes=message_bytes,
+            job=made,
+        )
+
+
+def _graph(keys: JobKeys, hosts: int) -> JobGraph:
+    """Returns the graph of the file or of the collective."""
+    from dc_gym.traffic import job_collectives, job_files
+
+    if keys.file is not None:
+        for name, given in (("collective", keys.collective), ("size", keys.size_bytes), ("ranks", keys.ranks)):
+            require(given is None, name, given, "has no effect with workload.file; leave one of the two out")
+        return job_files.read(keys.file)
+    require(keys.collective is not None, "file", None, "is missing; give a file, or a collective and its size")
+    require(keys.size_bytes is not None, "size", None, "is missing; give the bytes of the collective such as 1MB")
+    assert keys.collective is not None and keys.size_bytes is not None
+    ranks = keys.ranks or hosts
+    require(2 <= ranks <= hosts, "ranks", ranks, f"is not in 2..{hosts}, one for each host; give as many hosts")
+    if job_collectives.COLLECTIVES[keys.collective].powers:
+        require(ranks & (ranks - 1) == 0, "ranks", ranks, f"is no power of two, which {keys.collective} needs; give one")
+    return job_collectives.graph(keys.collective, ranks, keys.size_bytes, keys.rounds, keys.compute_ns)
+
+
+def _placed(context: WorkloadContext, keys: JobKeys) -> list[str]:
+    """Returns the hosts in the order of their ranks."""
+    hosts = context.hosts if keys.hosts is None else list(keys.hosts)
+    known, last = set(context.hosts), context.hosts[-1]
+    for number, host in enumerate(keys.hosts or ()):
+        require(host in known, "hosts", repr(host), f"is not one of the hosts {context.hosts[0]} .. {last}; name one")
+        require(host not in hosts[:number], "hosts", repr(host), "comes twice; name a host for each rank")
+    if keys.placement == "random":
+        return context.stream("placement").shuffled(hosts)
+    if keys.placement == "packed":
+        return hosts
+    turns: dict[str, int] = {}
+    places = []
+    for number, host in enumerate(hosts):
+        edge = context.edge_of(host)
+        places.append((turns.get(edge, 0), number))
+        turns[edge] = turns.get(edge, 0) + 1
+    return [hosts[number] for _, number in sorted(places)]
+
+
+register("job", job, JobKeys)
