@@ -19,11 +19,11 @@ def evaluate(spec: Spec, policy: str | Path, seeds: Iterable[int]) -> list[dict[
     as controller.policy."""
     totals = []
     with Session(spec) as session:
-        for seed in seeds:
+        for seed in map(spec.episodes.seed_of, seeds):
             episode = EpisodeTracker(session.experiment.spec, session.scene)
             options = dict(spec.controller.own)
             context = PolicyContext(session.scene, episode.observer, episode.action, seed, given=options)
-            acting = Actors(policy, context, spec.agent)
+            acting = Actors(policy, context, spec.episode(seed).agent)
             frame = session.begin(seed)
             observation, _ = episode.begin(frame, seed)
             reward, over = 0.0, False

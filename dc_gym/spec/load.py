@@ -378,6 +378,7 @@ def _check_network(spec: Spec, to_run: bool) -> None:
     _check_execs(spec, graph, to_run)
     spec.actuated(graph)
     spec.changes(graph)
+    spec.check_episodes(graph)
     spec.monitor.traced(spec.flows(graph))
     if spec.controller.nic:
         _check_nics(spec, graph, to_run)
