@@ -186,13 +186,13 @@ def with_values(spec: Spec, values: Mapping[str, Any]) -> Spec:
         for part in outer:
             table = table[int(part) if isinstance(table, list) else part]
         table[last] = value
-    read = {
-        "workload": lambda table: WorkloadSpec(**parse(table, "workload", WorkloadSpec)),
-        "agent": lambda table: AgentSpec(**parse(table, "agent", AgentSpec)),
-        "events": lambda tables: parse_value("events", tables, EVENTS),
-    }
-    sections = {findall(r"\w+", name)[0] for name in values}
-    return replace(spec, **{section: read[section](plain[section]) for section in sections})
+    changed: dict[str, Any] = {}
+    for section in {findall(r"\w+", name)[0] for name in values}:
+        if section == "events":
+            changed[section] = parse_value(section, plain[section], EVENTS)
+        else:
+            changed[section] = (cls := _class_of(section))(**parse(plain[section], section, cls))
+    return replace(spec, **changed)
 
 
 def check_draws(spec: Spec, graph: Graph, keys: Iterable[str]) -> None:
@@ -230,10 +230,15 @@ def _require_drawable(spec: Spec, name: str, place: str, keys: Iterable[str]) ->
         raise KeyFault(place, None, f"unknown key; {spelling.hint(match['name'], known)}")
     if declared is None and name not in keys:
         raise KeyFault(place, None, f"unknown key; {DRAWABLE}")
-    is_fixed = declared is None or match is None or match["name"] in FIXED or declared.metadata["kind"] in (PATH, CODE_PATH)
-    if is_fixed or (match["section"] == "agent" and match["name"] not in OBSERVED):
+    if match is None or declared is None or not _is_drawable(match["section"], match["name"], declared):
         raise KeyFault(place, None, f"is part of the network, which all episodes of a lab share; {DRAWABLE}")
     _require_place(spec, name, place, match["section"])
+
+
+def _is_drawable(section: str, name: str, declared: Any) -> bool:
+    if section == "agent":
+        return name in OBSERVED
+    return name not in FIXED and declared.metadata["kind"] not in (PATH, CODE_PATH)
 
 
 def _require_place(spec: Spec, name: str, place: str, section: str) -> None:
