@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from dc_gym.run.agent.file_policy import FilePolicy
 from dc_gym.run.agent.frame import Frame
 from dc_gym.run.agent.observation import Vector
 from dc_gym.run.agent.policies import Policy, PolicyContext
-from dc_gym.run.agent.policy_selection import policy_of
+from dc_gym.run.agent.policy_selection import PolicyForm, policy_of
 from dc_gym.run.agent.reward import WeightedReward
 from dc_gym.run.agent.view import View
 from dc_gym.spec import AgentSpec
@@ -37,7 +36,7 @@ OWN = "own"
 class Actors:
     """The policies of all agents of one network."""
 
-    def __init__(self, policy: str | Path, context: PolicyContext, agent: AgentSpec) -> None:
+    def __init__(self, policy: PolicyForm, context: PolicyContext, agent: AgentSpec) -> None:
         """`context` is a central agent's. `policy` takes the forms of controller.policy."""
         agent_kind = agent.agents or CENTRAL
         self._scene, self._action_shape = context.scene, context.action.space.shape

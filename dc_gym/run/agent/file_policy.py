@@ -4,7 +4,7 @@ checked against the network first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class FilePolicy:
         self.settings = self._net.settings
         self._observer: AgentObserver | None = None
         self._agents: tuple[AgentRows, ...] = ()
-        self._channels: ObservationChannels
+        self._channels: ObservationChannels | None = None
         kind, scene, observer = self._net.agents, context.scene, context.observer
         if context.agents not in (CENTRAL, kind):
             raise AgentError(f'{path}: the policy is for agents "{kind}", and agent.agents is "{context.agents}"; leave that out')
@@ -66,7 +66,9 @@ class FilePolicy:
         if self._observer is None:
             return self._net.act(observation)
         action = np.empty(sum(len(agent.values) for agent in self._agents))
-        observations = self._channels.deliver(self._observer.observe(frame))
+        observations: Sequence[Vector] = self._observer.observe(frame)
+        if self._channels is not None:
+            observations = self._channels.deliver(observations)
         for agent, agent_observation in zip(self._agents, observations, strict=True):
             action[agent.values] = self._net.act(agent_observation)
         return action
