@@ -131,7 +131,7 @@ def measure(
     constants = [rung(f"constant {level:g}", partial(Constant, level=level)) for level in LEVELS]
     constants.sort(key=lambda constant: interquartile_mean(constant.returns))
     rule = rung(task.rule, "max", *task.rule_keys)
-    return Ladder(constants[0], constants[-1], rule, rung("oracle", task.policy), own)
+    return Ladder(constants[0], constants[-1], rule, rung("oracle", task.oracle), own)
 
 
 def _stats() -> Any:

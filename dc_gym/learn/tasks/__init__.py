@@ -26,13 +26,13 @@ class Task:
     file: str
     """The name of its spec, without the ending."""
     oracle: str
-    """The class of its oracle in oracles.py."""
-    cost: str
-    """The total that measures it, of which less is better; "": the return measures it."""
+    """Its oracle, as a value of controller.policy."""
     rule: str
     """The best static rule, in words."""
     rule_keys: tuple[str, ...]
     """The keys by which the same traffic follows the rule, and no agent acts."""
+    cost: str = ""
+    """The total that measures it, of which less is better; "": the return measures it."""
 
     @property
     def id(self) -> str:
@@ -44,21 +44,22 @@ class Task:
         """The file of its spec."""
         return HERE / f"{self.file}.toml"
 
-    @property
-    def policy(self) -> str:
-        """The oracle, as a value of controller.policy."""
-        return f"{__name__}.oracles:{self.oracle}"
-
     def spec(self, *overrides: str) -> Spec:
         """Returns the spec of held-out episodes."""
         return load(self.path, ["episodes.split=held-out", *overrides])
 
 
-DCTCP = ("workload.transport=tcp", "controller.name=dctcp")
+ORACLES = f"{__name__}.oracles"
+CLOSED_LOOP = ("workload.transport=tcp", "controller.name=dctcp")
+MEETING = 'workload={kind="many_to_one",senders=10}'
+PHASES = f'[{{at="500ms",{MEETING}}},{{at="1s",workload={{kind="random_bijective"}}}},{{at="1500ms",{MEETING}}}]'
+"""The phases of MovingHotspot over TCP."""
 TASKS = (
-    Task("ChangingLink", "changing-link", "AtBottleneck", "", "DCTCP", DCTCP),
-    Task("ComingAndGoing", "coming-and-going", "AtBottleneck", "", "DCTCP", DCTCP),
-    Task("ShortestFirst", "shortest-first", "ShortestFirst", "fct_mean_s", "DCTCP", ()),
+    Task("ChangingLink", "changing-link", f"{ORACLES}:AtBottleneck", "DCTCP", CLOSED_LOOP),
+    Task("ComingAndGoing", "coming-and-going", f"{ORACLES}:AtBottleneck", "DCTCP", CLOSED_LOOP),
+    Task("MovingHotspot", "moving-hotspot", "fair-share-ahead", "DCTCP", (*CLOSED_LOOP, f"events={PHASES}")),
+    Task("ChangingPath", "changing-path", f"{ORACLES}:FullPipe", "CUBIC", ("controller.name=cubic", "agent.actuators=clamp")),
+    Task("ShortestFirst", "shortest-first", f"{ORACLES}:ShortestFirst", "DCTCP", (), "fct_mean_s"),
 )
 
 

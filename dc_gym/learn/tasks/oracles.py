@@ -13,9 +13,12 @@ import numpy.typing as npt
 from dc_gym.run.agent.frame import PLACES, WAITING, Bools, Frame
 from dc_gym.run.agent.observation import Vector
 from dc_gym.run.agent.policies import PolicyContext
+from dc_gym.run.agent.scene import Scene
 
 DRAIN_STEPS = 4
 """The steps in which a queue is to drain."""
+FILL = 0.9
+"""The share of a bandwidth-delay product that is in flight."""
 
 
 def going(frame: Frame, step_ns: int) -> Bools:
@@ -24,12 +27,17 @@ def going(frame: Frame, step_ns: int) -> Bools:
     return frame.under_way | due
 
 
+def bottleneck(scene: Scene) -> int:
+    """Returns the row of the middle link of a dumbbell: the last port of its first switch."""
+    return max(row for row, node in enumerate(scene.nodes) if node == scene.nodes[0])
+
+
 class AtBottleneck:
     """Shares what the link between the switches of a dumbbell carries now, less its queue, among the hosts that send."""
 
     def __init__(self, context: PolicyContext) -> None:
         self._scene, self._action = context.scene, context.action
-        self._row = max(row for row, node in enumerate(context.scene.nodes) if node == context.scene.nodes[0])
+        self._row = bottleneck(context.scene)
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         """Returns the action (see Policy)."""
@@ -40,6 +48,23 @@ class AtBottleneck:
         senders = np.bincount(hosts[hosts >= 0], minlength=len(scene.hosts)) > 0
         share_bps = max(0.0, float(line_bps[self._row]) - drain_bps) / max(1, int(np.count_nonzero(senders)))
         return self._action.from_values(np.where(senders, np.maximum(share_bps, scene.floor_bps), scene.floor_bps))
+
+
+class FullPipe:
+    """Gives the flows of a dumbbell windows that together hold what its middle link carries in a round trip without queues."""
+
+    def __init__(self, context: PolicyContext) -> None:
+        self._scene, self._action, self._rows = context.scene, context.action, context.scene.actuated[0]
+        self._row = bottleneck(context.scene)
+
+    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        """Returns the action (see Policy)."""
+        info = frame.info
+        rate_bps = float((self._scene.rate_bps if info.capacities is None else info.capacities.at(frame.t_ns))[self._row])
+        queued_ns = float(frame.cells[self._row, PLACES["backlog_bytes"]]) * 8e9 / rate_bps
+        round_trip_ns = np.maximum(frame.flows["srtt_us"] * 1000.0 - queued_ns, info.base_rtt_ns)
+        packets = FILL * rate_bps * round_trip_ns / 8e9 / self._scene.frame_bytes / len(info)
+        return self._action.from_values(np.clip(packets, self._rows.low[:, 0], self._rows.high[:, 0]))
 
 
 class ShortestFirst:
