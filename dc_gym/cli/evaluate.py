@@ -22,6 +22,8 @@ def main(args: Namespace, progress: Progress) -> int:
     task = tasks.find(args.task)
     if args.episodes < FEWEST_EPISODES:
         raise UsageError(f"--episodes {args.episodes}: an interval needs {FEWEST_EPISODES} or more")
+    if split := next((text for text in args.overrides if text.startswith("episodes.split")), None):
+        raise UsageError(f"--set {split}: a task is measured on held-out episodes; leave it out")
     seeds = range(args.seed, args.seed + args.episodes)
     policy = Path(args.policy) if args.policy and args.policy.endswith(".npz") else args.policy
     measured = ladder.measure(task, seeds, policy, args.overrides, progress.phase)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,9 +106,10 @@ def interval(values: Floats) -> tuple[float, float]:
 def measure(
     task: Task,
     seeds: Iterable[int],
-    policy: str | Path | None,
-    overrides: Sequence[str] = (),
-    say: Callable[[str], object] = print,
+    policy: PolicyForm | None,
+    overrides: Sequence[str],
+    say: Callable[[str], object],
+    levels: Sequence[float] = LEVELS,
 ) -> Ladder:
     """Runs the ladder of a task, and a policy if there is one, on the held-out episodes of these seeds.
 
@@ -119,6 +119,7 @@ def measure(
         policy: As controller.policy.
         overrides: Texts "key=value" that replace keys of the task.
         say: Is told of each policy before its episodes.
+        levels: The constants.
     """
     _stats()
     spec, seeds = task.spec(*overrides), list(seeds)
@@ -128,7 +129,7 @@ def measure(
         return Rung(name, evaluate(task.spec(*overrides, *keys) if keys else spec, acts, seeds))
 
     own = None if policy is None else rung(str(policy), policy)  # first: a policy that does not fit shows at once
-    constants = [rung(f"constant {level:g}", partial(Constant, level=level)) for level in LEVELS]
+    constants = [rung(f"constant {level:g}", partial(Constant, level=level)) for level in levels]
     constants.sort(key=lambda constant: interquartile_mean(constant.returns))
     rule = rung(task.rule, "max", *task.rule_keys)
     return Ladder(constants[0], constants[-1], rule, rung("oracle", task.oracle), own)
