@@ -337,6 +337,19 @@ def _add_train(commands: Any) -> None:
     _add_quiet(parser)
 
 
+def _add_evaluate(commands: Any) -> None:
+    summary = "measure a policy on the held-out episodes of a task, beside constants, a static rule and an oracle (extra `rl`)"
+    example = "dcgym evaluate results/ppo/policy.npz dcgym/ChangingLink-v1"
+    parser = _add(commands, "evaluate", summary, example, _delegate("dc_gym.cli.evaluate"))
+    parser.add_argument("policy", nargs="?", metavar="POLICY", help="as controller.policy (default: none, the ladder alone)")
+    parser.add_argument("task", metavar="TASK", help="a task of the suite, such as dcgym/ChangingLink-v1")
+    parser.add_argument("--episodes", type=arguments.count, default=20, metavar="N", help="episodes (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the first episode (default: %(default)s)")
+    changed = "replace one key of the task, whose score then is not the suite's (may be repeated)"
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=changed)
+    _add_quiet(parser)
+
+
 def _add_export(commands: Any) -> None:
     summary = "write a training's policy to a file that runs without RLlib (--set controller=policy.npz)"
     example = "dcgym export results/ppo --out ppo.npz\n  dcgym export results/ppo/checkpoints/iteration-000010"
@@ -667,6 +680,7 @@ ADD = {
     "shell": _add_shell,
     "attach": _add_attach,
     "train": _add_train,
+    "evaluate": _add_evaluate,
     "export": _add_export,
     "study": _add_study,
     "reproduce": _add_reproduce,

@@ -30,11 +30,11 @@ from dc_gym.run.agent.lazy_info import LazyInfo
 from dc_gym.run.agent.metrics import BLANK
 from dc_gym.run.agent.observation import Vector
 from dc_gym.run.agent.pace import AgentTiming
-from dc_gym.spec import LARGEST_SEED, Spec, load, vary
+from dc_gym.spec import FIRST_HELD_OUT, EpisodesSpec, Spec, load, vary
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
-DRAWN_SEEDS = LARGEST_SEED // 2 + 1
+DRAWN_SEEDS = FIRST_HELD_OUT
 """Upper bound (exclusive) of the seed that a reset without a seed draws. Changing it would change these seeds, and earlier
 trainings could not be repeated."""
 FRESH = "fresh"
@@ -75,16 +75,17 @@ class Seeds:
     A given seed starts a series; each reset without a seed takes the next seed of the series.
     """
 
-    def __init__(self) -> None:
-        self._rng = seeding.np_random(None)[0]
+    def __init__(self, episodes: EpisodesSpec | None = None) -> None:
+        """`episodes` says whose seeds they are: a training's, or those of held-out episodes."""
+        self._rng, self._episodes = seeding.np_random(None)[0], episodes or EpisodesSpec()
 
     def take(self, seed: int | None) -> int:
         """Returns the seed of the next episode; one that is given starts a new series."""
         if seed is None:
-            return int(self._rng.integers(DRAWN_SEEDS))
+            return self._episodes.seed_of(int(self._rng.integers(DRAWN_SEEDS)))
         check_seed(seed)
         self._rng = seeding.np_random(seed)[0]
-        return seed
+        return self._episodes.seed_of(seed)
 
 
 def add_timing(turn: T, pace: AgentTiming | None) -> T:
@@ -183,6 +184,7 @@ class DataCenterEnv(Limited, Copied, gymnasium.Env[Vector, npt.NDArray[np.floati
             check_seed(seed)
         super().reset(seed=seed)
         drawn = int(self.np_random.integers(DRAWN_SEEDS)) if seed is None else seed
+        drawn = self.session.experiment.spec.episodes.seed_of(drawn)
         self._under_way = False
         frame = self.session.begin(drawn, fresh=fresh)
         self._under_way = True

@@ -27,6 +27,7 @@ from dc_gym.learn.session import Session
 from dc_gym.learn.turn import Turn, in_turn
 from dc_gym.run.agent.agent_observation import observer_of
 from dc_gym.run.agent.agents import CENTRAL, HOSTS, divide
+from dc_gym.run.agent.channel import ObservationChannels
 from dc_gym.run.agent.episode import EpisodeTracker
 from dc_gym.run.agent.frame import FlowInfo, Frame
 from dc_gym.run.agent.observation import Vector
@@ -56,7 +57,7 @@ class StepResults:
 class Agents(Copied):
     """The agents of one lab."""
 
-    worked_out = ("session", "episode", "agents", "observer", "turn", "_views")
+    worked_out = ("session", "episode", "agents", "observer", "turn", "_views", "_channels")
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class Agents(Copied):
         self.action_spaces = {
             member.name: spaces.Box(low[member.values], high[member.values], dtype=np.float32) for member in self.agents
         }
-        self._seeds, self.seed = Seeds(), 0
+        self._seeds, self.seed = Seeds(full_spec.episodes), 0
 
     def _work_out(self, specs: Sequence[Spec]) -> None:
         self.session = Session(specs[0], self._folder)
@@ -104,6 +105,7 @@ class Agents(Copied):
         self.episode, self.agents = EpisodeTracker(spec, scene), divide(scene, self.who)
         self.observer = observer_of(self.agents, scene, spec.agent.observe, spec.agent.history, self.who, self._see)
         self._views: tuple[View, ...] = ()
+        self._channels = ObservationChannels(spec.agent, spec.seed, [member.name for member in self.agents])
 
     def _sessions(self) -> Sequence[Session]:
         return (self.session,)
@@ -125,6 +127,7 @@ class Agents(Copied):
         self.seed = self._seeds.take(seed)
         frame = self.session.begin(self.seed, fresh=fresh)
         self._check_senders(frame.info)
+        self._channels = ObservationChannels(self.session.experiment.spec.episode(self.seed).agent, self.seed, self.names)
         self._views = tuple(View.of(self.session.scene, frame.info, agent.rows, agent.flow) for agent in self.agents)
         _, network = self.episode.begin(frame, self.seed)
         return self._turn(frame, 0.0, False, False, network)
@@ -177,7 +180,7 @@ class Agents(Copied):
                 infos[name] = {key: value for key, value in measures.items() if key not in SUMS} | {NETWORK: network}
             if self._own and frame.step:
                 rewards[name] = float(self.episode.mix(own_frame, view.scene, view.scene.share(own_frame.in_force_bps)))
-        observations = self.observer.observe(frame)
+        observations = self._channels.deliver(self.observer.observe(frame))
         return StepResults(dict(zip(self.names, observations, strict=True)), rewards, terminated, truncated, infos)
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from gymnasium.envs.registration import register
 
+from dc_gym.learn.tasks import TASKS
+
 ENTRY, VECTOR_ENTRY = "dc_gym.learn.env:DataCenterEnv", "dc_gym.learn.vector:LabVectorEnv"
 ANY = "dcgym/Spec-v0"
 MARKING = {
@@ -65,11 +67,14 @@ SPECS: dict[str, dict[str, Any]] = {
         "time": {"duration": "200ms"},
     },
 }
-"""The keys of the spec of each id."""
+"""The keys of the spec of each id. The suite's, which end in -v1, have files (tasks/)."""
 
 
 def register_all() -> None:
     """Registers all ids with Gymnasium."""
     for name, spec in SPECS.items():
         register(name, ENTRY, vector_entry_point=VECTOR_ENTRY, kwargs={"spec": spec}, disable_env_checker=True)
+    for task in TASKS:
+        keys = {"spec": str(task.path)}
+        register(task.id, ENTRY, vector_entry_point=VECTOR_ENTRY, kwargs=keys, disable_env_checker=True)
     register(ANY, ENTRY, vector_entry_point=VECTOR_ENTRY, disable_env_checker=True)

@@ -27,6 +27,7 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base import record_file
 from dc_gym.base.errors import AgentError, LabError, UnfitError
 from dc_gym.base.files import in_full, scratch
 from dc_gym.base.process_bound import this_process
@@ -45,11 +46,11 @@ from dc_gym.run.agent.scene import Scene, flow_info
 from dc_gym.run.grounds.by_hand import ARGV, ByHand
 from dc_gym.run.grounds.ground import check_programs, make_folders
 from dc_gym.run.grounds.lab import kernel_of, lab_config
-from dc_gym.run.plan import inputs, nics
+from dc_gym.run.plan import changes, inputs, nics
 from dc_gym.run.plan.experiment import Experiment
 from dc_gym.run.plan.forwarding import may_be_direct
 from dc_gym.run.plan.nics import NicPlan
-from dc_gym.run.plan.plan import GO_ON, NEXT_EPISODE, REASON, UNFIT, Episode, Plan
+from dc_gym.run.plan.plan import EVENTS, GO_ON, NEXT_EPISODE, REASON, UNFIT, Episode, Plan
 from dc_gym.run.plan.writer import write_plan
 from dc_gym.spec import EXTERNAL, LARGEST_SEED, MonitorSpec, Spec
 
@@ -178,6 +179,7 @@ class Session:
     def post_begin(self, seed: int, *, fresh: bool = False) -> None:
         """Starts the work of `begin`; `collect` returns the frame."""
         check_seed(seed)
+        seed = self.experiment.spec.episodes.seed_of(seed)
         if self._lab is not None:
             self._owner.require_here("reset")
         experiment = self.experiment.episode(seed)
@@ -304,7 +306,11 @@ class Session:
         nics_name = f"nics-{self._episodes}.records"
         if self._nic is not None:
             nics.write_episode(experiment, self._nic, private / nics_name, seed)
-        Episode(seed, self.steps, name, nics_name).write(private, self._episodes)
+        events = EVENTS
+        if experiment.changes and experiment.spec is not self.experiment.spec:  # they may be drawn
+            events = f"events-{self._episodes}.records"
+            record_file.write(private / events, *changes.tables(experiment.changes, experiment.graph))
+        Episode(seed, self.steps, name, nics_name, events).write(private, self._episodes)
         let_lab_read(private)
         self._console.info = flow_info(experiment, self.scene)
         self._episodes += 1

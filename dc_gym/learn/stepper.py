@@ -84,6 +84,7 @@ class LabStepper:
         self._networks = tuple(shared[id(episode.scene)] for episode in self.episodes)
         width = self.episodes[0].observer.space.shape[0]
         self._observations: npt.NDArray[np.float32] = np.zeros((count, width), np.float32)
+        self._delivered = self._observations.copy()
         self._rewards, self._returns = np.zeros(count), np.zeros(count)
         self._values: Floats = np.zeros((count, self._networks[0].size))
         self._parts: Floats = np.zeros((count, max(len(network.kinds) for network in self._networks)))
@@ -108,8 +109,12 @@ class LabStepper:
 
     @property
     def observations(self) -> npt.NDArray[np.float32]:
-        """A copy of the last observations."""
-        return self._observations.copy()
+        """A copy of the last observations, as they arrived at the agents."""
+        seen = self._observations.copy()
+        for number, episode in enumerate(self.episodes):
+            if episode.channel is not None:
+                seen[number] = self._delivered[number]
+        return seen
 
     def begin(self, number: int, frame: Frame, seed: int) -> dict[str, Any]:
         """Begins an episode of one lab, which stands still at this frame. Returns the info of the frame."""
@@ -152,7 +157,9 @@ class LabStepper:
         self.measure(number)
         self._share_anew(number)
         self._observe_by_python(number)
-        return {"seed": seed, **metrics(frame, episode.scene)}
+        about = episode.open(seed)
+        self._deliver(number)
+        return about | metrics(frame, episode.scene)
 
     def frame(self, number: int) -> Frame:
         """Returns the frame of a lab's last step."""
@@ -251,12 +258,14 @@ class LabStepper:
                 self._reward_by_python(number)
         if (now_s := time.monotonic()) >= self._look_at_s:
             self._serve_readers(now_s)
+        for number in self._standing() if any(episode.channel for episode in self.episodes) else ():
+            self._deliver(number)
         rewards = self._rewards.copy()
         if self._some or died:
             rewards[self._state != LabState.STANDS] = 0.0
         self._returns += rewards
         none = np.zeros((2, self._count), bool)
-        steps = Steps(self._observations.copy(), rewards, none[0], none[1], {}, died)
+        steps = Steps(self.observations, rewards, none[0], none[1], {}, died)
         if flags & OVER or died:
             self._end(steps)
         return steps
@@ -337,6 +346,11 @@ class LabStepper:
         history = self._observations[number].reshape(observer.history, -1)
         for part in network.python_parts:
             history[slice(-1, None) if slot else slice(None), part.place] = observer.values(part.part, frame)
+
+    def _deliver(self, number: int) -> None:
+        """Sends a lab's last observation to its agent."""
+        if (channel := self.episodes[number].channel) is not None:
+            self._delivered[number] = channel.deliver(self._observations[number].copy())
 
     def _reward_by_python(self, number: int) -> None:
         network = self._networks[number]

@@ -94,8 +94,9 @@ class LabVectorEnv(Limited, Copied, VectorEnv[Batch, npt.NDArray[np.floating[Any
         if max_episode_steps is not None and max_episode_steps < 1:
             raise AgentError(f"max_episode_steps: {max_episode_steps} steps are none; give 1 or more")
         self._folder, self._limit = None if folder is None else Path(folder), max_episode_steps
-        self._seeds = tuple(Seeds() for _ in range(num_envs))
-        self._work_out(_specs(num_envs, spec, overrides, ground))
+        specs = _specs(num_envs, spec, overrides, ground)
+        self._seeds = tuple(Seeds(lab_spec.episodes) for lab_spec in specs)
+        self._work_out(specs)
         self.single_observation_space = self.episodes[0].observer.space
         self.single_action_space = self.episodes[0].action.space
         self.observation_space = batch_space(self.single_observation_space, num_envs)

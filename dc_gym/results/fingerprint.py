@@ -72,7 +72,7 @@ GUEST = (
     "run/result/*.py",
 )
 """The sources of programs that run in the lab, make its input or read its output. Plots and the command line are left out."""
-AGENTS = ("run/agent/*.py", "learn/*.py", "learn/native/*.py", "learn/native/*.[ch]")
+AGENTS = ("run/agent/*.py", "learn/*.py", "learn/tasks/*.py", "learn/native/*.py", "learn/native/*.[ch]")
 """Source files that runs with an agent depend on, besides GUEST."""
 READERS = ("topologies/files/*.py", "traffic/files/*.py", "traffic/job_files/*.py")
 """Source files that runs with a network or flows in another tool's file depend on, besides GUEST and the file itself."""

@@ -52,7 +52,7 @@ def run(
     clock = Clock()
     clock.phase("prepare")
     progress.phase("prepare")
-    experiment = Experiment.of(spec)
+    experiment = Experiment.of(spec.as_run())
     check_programs()
     with cache.in_use():
         return _run(

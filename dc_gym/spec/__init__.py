@@ -9,6 +9,7 @@ it. Inside, rates are bit/s, times ns, sizes bytes. Nothing here touches a kerne
 
 from dc_gym.spec.agent import EXTERNAL, AgentSpec
 from dc_gym.spec.capture import CaptureSpec
+from dc_gym.spec.episodes import FIRST_HELD_OUT, HELD_OUT, EpisodesSpec
 from dc_gym.spec.experiment import (
     CLOCKS,
     LARGEST_SEED,
@@ -31,6 +32,8 @@ from dc_gym.traffic.workload_spec import ExecSpec, WorkloadSpec
 __all__ = [
     "CLOCKS",
     "EXTERNAL",
+    "FIRST_HELD_OUT",
+    "HELD_OUT",
     "LARGEST_SEED",
     "MATRIX_COPY",
     "NIC_POLICY_COPY",
@@ -40,6 +43,7 @@ __all__ = [
     "AgentSpec",
     "CaptureSpec",
     "ControllerSpec",
+    "EpisodesSpec",
     "ExecSpec",
     "HostSpec",
     "LabSpec",

@@ -24,6 +24,8 @@ REAL_BURST_BYTES = 2 * FRAME_BYTES
 
 A real timer is late: a bucket of one frame would be full before the waiting frame leaves, and the rate would be too low.
 """
+MOST_DELAY = 1000
+"""The longest delay of observations, in steps."""
 EXTERNAL = "external"
 """Value of controller.policy in an environment's lab: the actions come from outside."""
 
@@ -129,6 +131,17 @@ class AgentSpec:
     )
     observe: str = key(TEXT, "default", help="[the observation](environment.md#observations): a preset, or a list of features")
     history: int = key(COUNT, 1, low=1, high=64, help="number of observations that are stacked")
+    observation_delay: int | None = key(
+        COUNT, low=0, high=MOST_DELAY, otherwise="0", help="steps by which [an observation is late](environment.md#observations)"
+    )
+    observation_loss_ppb: int | None = key(
+        SHARE_PPB,
+        name="observation_loss",
+        low=0,
+        high=PPB,
+        otherwise="0",
+        help="share of observations that do not arrive; the agent keeps the last one that did",
+    )
     action: str = key(TEXT, "log", help="[how an action becomes rates](environment.md#actions)")
     reward: str = key(
         TEXT,

@@ -33,6 +33,7 @@ from dc_gym.ctrl.actuators import selection
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.spec.agent import AgentSpec
 from dc_gym.spec.capture import CaptureSpec
+from dc_gym.spec.episodes import EpisodesSpec, check_draws, drawn, with_values
 from dc_gym.spec.events import EVENTS, EventSpec, changes, scaled_rate, sections
 from dc_gym.spec.nic import FRAME_HEADERS_BYTES, NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, KernelSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
@@ -94,6 +95,7 @@ class Spec:
     agent: AgentSpec = field(default_factory=AgentSpec)
     nic: NicSpec = field(default_factory=NicSpec)
     workload: WorkloadSpec
+    episodes: EpisodesSpec = field(default_factory=EpisodesSpec)
     time: TimeSpec
     monitor: MonitorSpec = field(default_factory=MonitorSpec)
     capture: CaptureSpec = field(default_factory=CaptureSpec)
@@ -278,6 +280,23 @@ class Spec:
     def steps(self) -> int:
         """The number of the agent's steps in the whole of time.duration."""
         return self.time.duration_ns // self.agent.interval_ns
+
+    def drawn(self, seed: int) -> dict[str, Any]:
+        """Returns the values that an episode of that seed draws, by their keys, as a file would give them."""
+        return drawn(self, seed)
+
+    def episode(self, seed: int) -> Spec:
+        """Returns the spec with the values that an episode of that seed draws. Nothing else changes, also not its own seed."""
+        return with_values(self, self.drawn(seed)) if self.episodes.draw else self
+
+    def as_run(self) -> Spec:
+        """Returns the spec of a run: the episode of its own seed. Of such a spec it returns an equal one."""
+        seed = self.episodes.seed_of(self.seed)
+        return self.episode(seed) if seed == self.seed else replace(self, seed=seed).episode(seed)
+
+    def check_episodes(self, graph: Graph) -> None:
+        """Raises KeyFault if an episode could not be drawn on the network, which is as `graph()` returns it."""
+        check_draws(self, graph, keys())
 
     def _check_metrics(self) -> None:
         cutoff, interval, time = self.metrics.cutoff_ns, self.metrics.rate_interval_ns, self.time
@@ -489,6 +508,8 @@ class Spec:
                 continue
             if (section == "capture" and not self.capture.ports) or (section == "kernel" and not self.kernel.patch):
                 continue
+            if section == "episodes" and self.episodes == EpisodesSpec():
+                continue
             values = to_plain(getattr(self, section) if section else self, cls)
             plain |= {section: values} if section else values
         if copied:
@@ -521,6 +542,7 @@ SECTIONS: dict[str, type] = {
     "agent": AgentSpec,
     "nic": NicSpec,
     "workload": WorkloadSpec,
+    "episodes": EpisodesSpec,
     "time": TimeSpec,
     "monitor": MonitorSpec,
     "capture": CaptureSpec,

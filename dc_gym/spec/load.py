@@ -15,7 +15,7 @@ from typing import Any
 
 from dc_gym.base import bounded, plain_json, spelling, usercode
 from dc_gym.base.errors import MachineError, SpecError, TestbedError, with_remedy
-from dc_gym.base.key import ARGS, COUNT, PATHS, KeyFault, UnknownKey, fields_by_key, own_fields, parse, parse_value, type_name
+from dc_gym.base.key import COUNT, PATHS, KeyFault, UnknownKey, fields_by_key, own_fields, parse, parse_value, type_name
 from dc_gym.base.readers import PLACED, head_of
 from dc_gym.base.units import format_rate
 from dc_gym.ctrl import controllers, tcp_sources
@@ -379,6 +379,7 @@ def _check_network(spec: Spec, to_run: bool) -> None:
     spec.actuated(graph)
     spec.balance(graph)
     spec.changes(graph)
+    spec.check_episodes(graph)
     spec.monitor.traced(spec.flows(graph))
     if spec.controller.nic:
         _check_nics(spec, graph, to_run)
@@ -530,7 +531,7 @@ def _key_of_section(key: str, value: str) -> str:
 def _is_table(key: str) -> bool:
     """Returns True for a key that is a table with arbitrary names."""
     key_field = field_of_key(key)
-    return key_field is not None and key_field.metadata["kind"] is ARGS
+    return key_field is not None and dict in key_field.metadata["kind"].toml_types
 
 
 def _put(data: dict[str, Any], key: str, value: Any, origin: str = OVERRIDE) -> None:

@@ -14,13 +14,16 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from dc_gym.spec import FIRST_HELD_OUT
+
 FIRST_DRAWN = 2**40
 """The lowest seed of a training's episodes, far above the seeds of evaluations."""
 
 
 def seed_of(numbers: Sequence[int]) -> int:
     """Returns a seed that depends on all of these numbers."""
-    return FIRST_DRAWN + int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0]) // 4
+    drawn = FIRST_DRAWN + int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0]) // 4
+    return drawn % FIRST_HELD_OUT  # a few would lie beyond
 
 
 class EpisodeSeeds:

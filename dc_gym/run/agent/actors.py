@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,12 @@ from dc_gym.run.agent import policies
 from dc_gym.run.agent.action import Action
 from dc_gym.run.agent.agent_observation import AgentObserver, observer_of
 from dc_gym.run.agent.agents import CENTRAL, AgentRows, divide
+from dc_gym.run.agent.channel import ObservationChannels
 from dc_gym.run.agent.file_policy import FilePolicy
 from dc_gym.run.agent.frame import Frame
 from dc_gym.run.agent.observation import Vector
 from dc_gym.run.agent.policies import Policy, PolicyContext
-from dc_gym.run.agent.policy_selection import policy_of
+from dc_gym.run.agent.policy_selection import PolicyForm, policy_of
 from dc_gym.run.agent.reward import WeightedReward
 from dc_gym.run.agent.view import View
 from dc_gym.spec import AgentSpec
@@ -36,7 +36,7 @@ OWN = "own"
 class Actors:
     """The policies of all agents of one network."""
 
-    def __init__(self, policy: str | Path, context: PolicyContext, agent: AgentSpec) -> None:
+    def __init__(self, policy: PolicyForm, context: PolicyContext, agent: AgentSpec) -> None:
         """`context` is a central agent's. `policy` takes the forms of controller.policy."""
         agent_kind = agent.agents or CENTRAL
         self._scene, self._action_shape = context.scene, context.action.space.shape
@@ -45,12 +45,16 @@ class Actors:
         self._views: tuple[View, ...] = ()
         self._mix = WeightedReward.of(agent.reward) if agent.reward_scope == OWN else None
         self._seen: Sequence[Vector] = ()
+        self._channels = ObservationChannels(agent, context.seed, ())
         context = replace(context, agents=agent_kind, observation=context.observer.names)
         if agent_kind == CENTRAL or str(policy).endswith(policies.SUFFIX):  # a policy file itself names its agents
             self.policies: tuple[Policy, ...] = (policy_of(policy, context),)
+            if self.file is not None:
+                self.file.open(agent, context.seed)
             return
         self._agents = divide(context.scene, agent_kind)
         self._observer = observer_of(self._agents, context.scene, agent.observe, agent.history, agent_kind, agent.see)
+        self._channels = ObservationChannels(agent, context.seed, [member.name for member in self._agents])
         named_agents = zip(self._agents, self._observer.names_of, strict=True)
         self.policies = tuple(policy_of(policy, _own_context(context, agent_rows, names)) for agent_rows, names in named_agents)
 
@@ -59,7 +63,7 @@ class Actors:
         rewards: Sequence[float] = [reward] * len(self.policies)
         self._seen = [observation]
         if self._observer is not None:
-            self._seen = self._observer.observe(frame)
+            self._seen = self._channels.deliver(self._observer.observe(frame))
             if self._mix is not None:
                 rewards = self._own_rewards(frame, self._mix)
         if frame.step:

@@ -53,7 +53,7 @@ class PolicyDriver:
         episode, frame = self._episode, self._console.frame(step)
         reward, over = 0.0, False
         if step == 0:
-            observation, _ = episode.begin(frame, 0)
+            observation, _ = episode.begin(frame, episode.scene.seed)
         else:
             observation, reward, _, over, _ = episode.advance(frame)
         pace = self._console.pace

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dc_gym.run.agent.action import Action
+from dc_gym.run.agent.channel import ObservationChannel
 from dc_gym.run.agent.frame import DONE, Frame
 from dc_gym.run.agent.lazy_info import LazyInfo
 from dc_gym.run.agent.metrics import BLANK, metrics
@@ -27,11 +28,14 @@ class EpisodeTracker:
 
     def __init__(self, spec: Spec, scene: Scene) -> None:
         agent = spec.agent
+        self._spec = spec
         self.scene, self.steps = scene, spec.steps
         self.observer = Observer(self.scene, agent.observe, agent.history)
         self.action = Action(self.scene, agent.action)
         self.mix = WeightedReward.of(agent.reward)
         self.totals = EpisodeTotals(self.scene)
+        self.channel: ObservationChannel | None = None
+        """The way of this episode's observations; None: they arrive at once."""
         self._frame: Frame | Callable[[], Frame] | None = None
 
     @property
@@ -47,7 +51,17 @@ class EpisodeTracker:
     def begin(self, frame: Frame, seed: int) -> tuple[Vector, dict[str, Any]]:
         """Returns the observation and info of the first frame."""
         self.totals, self.frame = EpisodeTotals(self.scene), frame
-        return self.observer.observe(frame), {"seed": seed, **metrics(frame, self.scene)}
+        about = self.open(seed)
+        return self._seen(frame), about | metrics(frame, self.scene)
+
+    def open(self, seed: int) -> dict[str, Any]:
+        """Opens the way of the observations, and returns the facts about the episode: its seed, and the values that it draws."""
+        self.channel = ObservationChannel.of(self._spec.episode(seed).agent, seed)
+        return {"seed": seed} | ({"drawn": self._spec.drawn(seed)} if self._spec.episodes.draw else {})
+
+    def _seen(self, frame: Frame) -> Vector:
+        observation = self.observer.observe(frame)
+        return observation if self.channel is None else self.channel.deliver(observation)
 
     def advance(self, frame: Frame) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
         """Returns (observation, reward, terminated, truncated, info)."""
@@ -58,7 +72,7 @@ class EpisodeTracker:
         terminated = not truncated and _all_ended(frame)
         over = terminated or truncated
         info = {**fill(), "episode_totals": self.totals.result()} if over else LazyInfo(BLANK, fill)
-        return self.observer.observe(frame), reward, terminated, truncated, info
+        return self._seen(frame), reward, terminated, truncated, info
 
 
 def _all_ended(frame: Frame) -> bool:

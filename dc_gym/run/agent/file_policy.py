@@ -4,7 +4,7 @@ checked against the network first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,13 @@ from dc_gym.nets.agent_kinds import CENTRAL, HOSTS
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.run.agent.agent_observation import AgentObserver, observer_of
 from dc_gym.run.agent.agents import AgentRows, divide
+from dc_gym.run.agent.channel import ObservationChannels
 from dc_gym.run.agent.frame import Frame
 from dc_gym.run.agent.observation import Vector
 from dc_gym.run.agent.policies import PolicyContext
 from dc_gym.run.agent.scene import RATE, Scene
 from dc_gym.run.plan.experiment import Experiment
+from dc_gym.spec import AgentSpec
 
 HINT = "; give the topology and the [agent] keys that it was trained with"
 TIMING = ("interval", "latency", "burst", "limit", "tbf", "control", "control_delay", "control_loss", "control_timeout")
@@ -42,6 +44,7 @@ class FilePolicy:
         self.settings = self._net.settings
         self._observer: AgentObserver | None = None
         self._agents: tuple[AgentRows, ...] = ()
+        self._channels: ObservationChannels | None = None
         kind, scene, observer = self._net.agents, context.scene, context.observer
         if context.agents not in (CENTRAL, kind):
             raise AgentError(f'{path}: the policy is for agents "{kind}", and agent.agents is "{context.agents}"; leave that out')
@@ -55,11 +58,18 @@ class FilePolicy:
         if why := _misfit(self._net, context, self._observer, self._agents):
             raise AgentError(f"{path}: {why}")
 
+    def open(self, agent: AgentSpec, seed: int) -> None:
+        """Opens the way of the observations of an episode, if the policy is for many agents."""
+        self._channels = ObservationChannels(agent, seed, [member.name for member in self._agents])
+
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         if self._observer is None:
             return self._net.act(observation)
         action = np.empty(sum(len(agent.values) for agent in self._agents))
-        for agent, agent_observation in zip(self._agents, self._observer.observe(frame), strict=True):
+        observations: Sequence[Vector] = self._observer.observe(frame)
+        if self._channels is not None:
+            observations = self._channels.deliver(observations)
+        for agent, agent_observation in zip(self._agents, observations, strict=True):
             action[agent.values] = self._net.act(agent_observation)
         return action
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from dc_gym.base.units import MTU_BYTES
 from dc_gym.monitors.state_matrix import COLUMNS, FlowStatus
 from dc_gym.results.metrics.fairness import tcp_share, udp_share
+from dc_gym.topologies.changes import Capacities
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -58,6 +59,9 @@ class FlowInfo:
     host_row: Rows
     """Equal to Scene.host_row."""
     mtu_bytes: int = MTU_BYTES
+    capacities: Capacities | None = None
+    """The rates in force at each port over the episode: line rates but for events, 0 where a link is cut. None: no event changes
+    one."""
     host: Rows = field(init=False)
     """By flow: index into Scene.hosts of the egress that the flow leaves by; -1 if that egress has no action."""
     first_row: Rows = field(init=False)

@@ -48,6 +48,8 @@ Compute = Callable[[Frame, Scene], Floats]
 KINDS = ("port", "host", FLOW)
 MOST_RTTS = 100.0
 """The clipping bound of times in round trips and of windows in bandwidth-delay products."""
+DOUBLINGS = 20
+"""The doublings of a full frame that are the largest size of a flow, for the feature flow:left."""
 OF_FLOW = "flow:"
 OVER_LINE = "over what the line carries in the step (at least one frame)"
 OF_PORT = "0 at a host and at a stock queue"
@@ -418,7 +420,8 @@ def _enforced(frame: Frame, scene: Scene) -> Floats:
 
 
 def _capacity(frame: Frame, scene: Scene) -> Floats:
-    return scene.capacity_bps(frame.t_ns) / scene.rate_bps
+    capacities = frame.info.capacities
+    return np.ones(len(scene.ports)) if capacities is None else np.array(capacities.at(frame.t_ns)) / scene.rate_bps
 
 
 def _sum_over_hosts(values: Floats, frame: Frame, scene: Scene, chosen: npt.NDArray[np.bool_]) -> Floats:
@@ -491,6 +494,11 @@ def _flow_delivery_rate(frame: Frame, scene: Scene) -> Floats:
     return share
 
 
+def _flow_left(frame: Frame, scene: Scene) -> Floats:
+    left_frames = (frame.info.size_bytes - frame.flows["acked_bytes"]) / (frame.info.payload_share * scene.frame_bytes)
+    return np.where(frame.info.size_bytes > 0, np.log2(1 + np.maximum(left_frames, 0)) / DOUBLINGS, 1.0)
+
+
 def _latency_gradient(frame: Frame, scene: Scene) -> Floats:
     known = (frame.flows["srtt_us"] > 0) & (frame.flows_before["srtt_us"] > 0)
     return np.where(known, frame.flow_change("srtt_us") * 1000 / max(1, frame.elapsed_ns), 0.0)
@@ -560,4 +568,8 @@ register("flow:latency_ratio", FLOW, 0, MOST_RTTS, "srtt / the least RTT that it
 register(
     "flow:sending_ratio", FLOW, 0, 1000, "packets acknowledged and sent again over those acknowledged (at least one; Aurora)",
     _sending_ratio,
+)  # fmt: skip
+register(
+    "flow:left", FLOW, 0, 1, f"log2(1 + the full frames that are not acknowledged yet) / {DOUBLINGS}; 1 of a flow without a size",
+    _flow_left,
 )  # fmt: skip

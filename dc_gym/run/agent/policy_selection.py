@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,15 @@ from dc_gym.run.agent.observation import Vector
 from dc_gym.run.agent.policies import Policy, PolicyContext
 
 CODE_SUFFIX = ".py"
+PolicyForm = str | Path | Callable[[PolicyContext], Policy]
+"""A value of controller.policy, or a function that makes the policy."""
 FORMS = "give module:Class, or file.py:Class, of a policy"
 
 
-def policy_of(policy: str | Path, context: PolicyContext) -> Policy:
+def policy_of(policy: PolicyForm, context: PolicyContext) -> Policy:
     """Returns the policy of a name, a file, or a class."""
+    if callable(policy):
+        return policy(context)
     text = str(policy)
     if text.endswith(policies.SUFFIX):
         return FilePolicy(Path(text), context)

@@ -271,6 +271,14 @@ register("thesis", (-1, 1), "A - 2 A Q, A = mean(a), Q = max(q): equation 4.3 of
 register("thesis_all", (-1, 1), "the same with Q over all ports, the hosts' included", _thesis_all, flows=False)
 register("action", (0, 1), "mean(a)", lambda frame, scene, share: float(share.mean()), flows=False)
 register("fairness", (0, 1), "Jain's index of a", lambda frame, scene, share: jain(share) or 0.0, flows=False)
+register(
+    "active_flows",
+    (0, INFINITY),
+    "flows under way at the end of the step: the sum over an episode is that of all completion times, in steps",
+    lambda frame, scene, share: float(np.count_nonzero(frame.under_way)),
+    cost=True,
+    flows=False,
+)
 register("gini", (0, 1), "Gini's coefficient of a", lambda frame, scene, share: measures.gini(share), cost=True, flows=False)
 register("std_dev", (-0.5, 0), "-std(a)", lambda frame, scene, share: -float(share.std()), flows=False)
 register("queue", lambda scene: (-(_switch_ports(scene) ** 2), 0), "-(sum of q)^2", _queue, flows=False)

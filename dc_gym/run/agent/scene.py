@@ -130,8 +130,6 @@ class Scene:
     flow_row: Rows = field(default_factory=lambda: np.empty(0, np.intp))
     """The flows at which agents set something: the row of each one's egress under the spec's own seed, -1 if it has none."""
     columns: tuple[str, ...] = COLUMNS
-    capacities: Capacities | None = None
-    """The rates in force at each port over an episode. None: no event changes one."""
     classes: ClassRows = field(default_factory=ClassRows)
     fastest_bps: float = 0.0
     """The rate of the fastest line. 0 stands for the largest of `rate_bps`."""
@@ -178,7 +176,6 @@ class Scene:
             senders=none.astype(bool),
             floor_bps=none,
             actuated=(),
-            capacities=None,
             classes=ClassRows(),
         )
 
@@ -230,7 +227,6 @@ class Scene:
             actuated=_actuated(selected, graph, frozenset(host_row.tolist())),
             commands=tuple((actuated.row, actuated.actuator.name.encode(), len(actuated.bounds)) for actuated in selected),
             flow_row=flow_row,
-            capacities=Capacities(graph, experiment.changes) if experiment.changes else None,
             classes=ClassRows.of(graph),
             scale=experiment.spec.topology.scale or 1,
             is_stock=np.array([port.queue.kind != "port" for port in ports], bool),
@@ -279,10 +275,6 @@ class Scene:
     def port_of(self, row: int) -> int:
         """Returns the row of the port of a row, which may be a class's row."""
         return row if row < len(self.ports) else int(self.classes.port[row - len(self.ports)])
-
-    def capacity_bps(self, t_ns: int) -> Floats:
-        """Returns the rates in force at a time after t0, [ports]: line rates but for events, and 0 where a link is cut."""
-        return self.rate_bps if self.capacities is None else np.array(self.capacities.at(t_ns), np.float64)
 
     def share(self, rates_bps: Floats) -> Floats:
         """Returns rates as shares of the hosts' line rates, [hosts]. Rewards call these shares the action."""
@@ -349,6 +341,7 @@ def flow_info(experiment: Experiment, scene: Scene) -> FlowInfo:
         awaits=_awaits(flows),
         host_row=scene.host_row,
         mtu_bytes=graph.mtu_bytes,
+        capacities=Capacities(graph, experiment.changes) if experiment.changes else None,
     )
 
 

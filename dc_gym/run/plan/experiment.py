@@ -56,10 +56,12 @@ class Experiment:
         return cls(sized, graph, router, schedule, notes, spec.actuated(graph), changes, reactions)
 
     def episode(self, seed: int) -> Experiment:
-        """Returns the same network with the traffic of another seed, as an episode of an environment."""
-        flows, notes = self.spec.flows_with_notes(self.graph, seed, may_be_idle=True)
-        schedule = _schedule(self.spec, flows, self.graph, self.router, seed)
-        return replace(self, schedule=schedule, notes=notes)
+        """Returns the same network with the traffic, and the drawn values, of another seed, as an episode of an environment."""
+        spec = self.spec.episode(seed)
+        flows, notes = spec.flows_with_notes(self.graph, seed, may_be_idle=True)
+        schedule = _schedule(spec, flows, self.graph, self.router, seed)
+        changes = self.changes if spec is self.spec else spec.changes(self.graph)
+        return replace(self, spec=spec, schedule=schedule, notes=notes, changes=changes)
 
 
 def _schedule(spec: Spec, flows: Sequence[FlowRequest], graph: Graph, router: Router, seed: int) -> Schedule:

@@ -165,6 +165,8 @@ class Episode:
     """Name of the file with its flows."""
     nics: str = NICS
     """Name of the file with the NICs and the flows over them, if there are NICs."""
+    events: str = EVENTS
+    """Name of the file with the changes of the network, if there are any."""
 
     def write(self, folder: Path, number: int) -> None:
         path = folder / f"episode-{number}.json"
@@ -179,6 +181,8 @@ class Episode:
             (folder / over.flows).unlink()
             (folder / over.flows).with_suffix(JOB).unlink(missing_ok=True)
             (folder / over.nics).unlink(missing_ok=True)
+            if over.events != EVENTS:
+                (folder / over.events).unlink()
             (folder / f"episode-{number}.json").unlink()
 
     @classmethod

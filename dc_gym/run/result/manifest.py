@@ -65,6 +65,8 @@ def manifest(
     if run.inputs:
         facts["inputs"] = run.inputs
     spec = run.experiment.spec
+    if spec.episodes.draw:
+        facts["drawn"] = spec.drawn(spec.seed)
     if policies := results.policies(spec.copies()):
         facts["policies"] = policies
     if style := styles.to_record(spec.controller.name):

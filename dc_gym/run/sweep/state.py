@@ -160,7 +160,7 @@ class SweepFolder:
 
 def plain(spec: Spec) -> Any:
     """Returns the spec as in the manifest of its result."""
-    return json.loads(json.dumps(spec.to_dict(copied=True)))
+    return json.loads(json.dumps(spec.as_run().to_dict(copied=True)))
 
 
 def _is_of(result: Result, spec: Spec) -> bool:

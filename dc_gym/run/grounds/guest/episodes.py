@@ -139,7 +139,7 @@ def _one(stage: Stage, t0_ns: int, number: int, conclude: Callable[[str], Counts
             ids = loader.tables()
         tgen = stack.enter_context(Program(_tgen(stage, t0_ns, episode, ids), TGEN_PRIORITY, stage.site.system))
         tgen.expect_ready()
-        events = stack.enter_context(Events(plan, stage.folder, t0_ns, stage.ovs, stage.site))
+        events = stack.enter_context(Events(plan, stage.folder, t0_ns, stage.ovs, stage.site, episode.events))
         if not plan.execs:
             stage.ovs.freeze()
         before = count(stage.fabric)

@@ -24,11 +24,12 @@ HEADER, ROW = struct.Struct("=8sIIQ"), struct.Struct("=Q8I")
 class Events(Companion):
     """eventd, while the context is open; nothing if no event changes the network. Each episode writes its file anew."""
 
-    def __init__(self, plan: Plan, folder: Path, t0_ns: int, ovs: Switches, site: Site) -> None:
-        """`ovs` is direct if routing reacts."""
+    def __init__(self, plan: Plan, folder: Path, t0_ns: int, ovs: Switches, site: Site, name: str = EVENTS) -> None:
+        """`ovs` is direct if routing reacts. `name` is that of the file with the changes."""
         self.lossy: list[str] = [] if plan.events is None else plan.events["lossy"]
         """The ports that may become lossy."""
-        super().__init__(None if plan.events is None else _argv(plan, folder, t0_ns, ovs, site), EVENTD_PRIORITY, site.system)
+        argv = None if plan.events is None else _argv(plan, folder, t0_ns, ovs, site, name)
+        super().__init__(argv, EVENTD_PRIORITY, site.system)
 
     def finish(self) -> None:
         """Ends it. Its records are written then."""
@@ -36,9 +37,9 @@ class Events(Companion):
         self.expect_end()
 
 
-def _argv(plan: Plan, folder: Path, t0_ns: int, ovs: Switches, site: Site) -> list[str]:
+def _argv(plan: Plan, folder: Path, t0_ns: int, ovs: Switches, site: Site, name: str) -> list[str]:
     """Returns eventd's command. Writes its file with the reactions of routing if there are any."""
-    path = folder / EVENTS
+    path = folder / name
     if plan.reactions:
         assert isinstance(ovs, DirectSwitches), "routing reacts where no daemons run"
         path = site.hand_over(folder, REACTING_EVENTS, with_reactions(path.read_bytes(), plan.reactions, ovs))

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The suite: tasks on which adaptation pays, `dcgym/NAME-v1`. A task is a spec with [episodes] in this folder, its data sheet.
+
+`dcgym evaluate` measures how much it pays: oracles.py has the policy that knows each episode's phases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dc_gym.base.errors import UsageError
+from dc_gym.base.spelling import unknown
+from dc_gym.spec import Spec, load
+
+HERE = Path(__file__).parent
+PREFIX, VERSION = "dcgym/", "-v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task of the suite."""
+
+    name: str
+    """The part of its id between the prefix and the version."""
+    file: str
+    """The name of its spec, without the ending."""
+    oracle: str
+    """Its oracle, as a value of controller.policy."""
+    rule: str
+    """The best static rule, in words."""
+    rule_keys: tuple[str, ...]
+    """The keys by which the same traffic follows the rule, and no agent acts."""
+    cost: str = ""
+    """The total that measures it, of which less is better; "": the return measures it."""
+
+    @property
+    def id(self) -> str:
+        """The Gymnasium id."""
+        return f"{PREFIX}{self.name}{VERSION}"
+
+    @property
+    def path(self) -> Path:
+        """The file of its spec."""
+        return HERE / f"{self.file}.toml"
+
+    def spec(self, *overrides: str) -> Spec:
+        """Returns the spec of held-out episodes."""
+        return load(self.path, ["episodes.split=held-out", *overrides])
+
+
+ORACLES = f"{__name__}.oracles"
+CLOSED_LOOP = ("workload.transport=tcp", "controller.name=dctcp")
+MEETING = 'workload={kind="many_to_one",senders=10}'
+PHASES = f'[{{at="500ms",{MEETING}}},{{at="1s",workload={{kind="random_bijective"}}}},{{at="1500ms",{MEETING}}}]'
+"""The phases of MovingHotspot over TCP."""
+TASKS = (
+    Task("ChangingLink", "changing-link", f"{ORACLES}:AtBottleneck", "DCTCP", CLOSED_LOOP),
+    Task("ComingAndGoing", "coming-and-going", f"{ORACLES}:AtBottleneck", "DCTCP", CLOSED_LOOP),
+    Task("MovingHotspot", "moving-hotspot", "fair-share-ahead", "DCTCP", (*CLOSED_LOOP, f"events={PHASES}")),
+    Task("ChangingPath", "changing-path", f"{ORACLES}:FullPipe", "CUBIC", ("controller.name=cubic", "agent.actuators=clamp")),
+    Task("ShortestFirst", "shortest-first", f"{ORACLES}:ShortestFirst", "DCTCP", (), "fct_mean_s"),
+)
+
+
+def find(name: str) -> Task:
+    """Returns the task of an id, or of its middle part. Raises UsageError if there is none."""
+    short = name.removeprefix(PREFIX).removesuffix(VERSION)
+    for task in TASKS:
+        if task.name == short:
+            return task
+    raise UsageError(unknown("task", name, [task.id for task in TASKS]))

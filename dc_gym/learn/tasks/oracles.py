@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The oracles of the suite: they set the same values as an agent, and know the phases of the episode.
+
+Each is a value of controller.policy, such as dc_gym.learn.tasks.oracles:ShortestFirst. Its numbers were found by search on
+training episodes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dc_gym.run.agent.frame import PLACES, WAITING, Bools, Frame
+from dc_gym.run.agent.observation import Vector
+from dc_gym.run.agent.policies import PolicyContext
+from dc_gym.run.agent.scene import Scene
+
+DRAIN_STEPS = 4
+"""The steps in which a queue is to drain."""
+FILL = 0.9
+"""The share of a bandwidth-delay product that is in flight."""
+
+
+def going(frame: Frame, step_ns: int) -> Bools:
+    """Returns the flows under way, and those that start within the next step."""
+    due: Bools = (frame.flows["status"] == WAITING) & (frame.info.start_ns <= frame.t_ns + step_ns)
+    return frame.under_way | due
+
+
+def bottleneck(scene: Scene) -> int:
+    """Returns the row of the middle link of a dumbbell: the last port of its first switch."""
+    return max(row for row, node in enumerate(scene.nodes) if node == scene.nodes[0])
+
+
+class AtBottleneck:
+    """Shares what the link between the switches of a dumbbell carries now, less its queue, among the hosts that send."""
+
+    def __init__(self, context: PolicyContext) -> None:
+        self._scene, self._action = context.scene, context.action
+        self._row = bottleneck(context.scene)
+
+    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        """Returns the action (see Policy)."""
+        scene, info = self._scene, frame.info
+        line_bps = scene.rate_bps if info.capacities is None else info.capacities.at(frame.t_ns)
+        drain_bps = float(frame.cells[self._row, PLACES["backlog_bytes"]]) * 8e9 / (DRAIN_STEPS * scene.step_ns)
+        hosts = info.host[going(frame, scene.step_ns)]
+        senders = np.bincount(hosts[hosts >= 0], minlength=len(scene.hosts)) > 0
+        share_bps = max(0.0, float(line_bps[self._row]) - drain_bps) / max(1, int(np.count_nonzero(senders)))
+        return self._action.from_values(np.where(senders, np.maximum(share_bps, scene.floor_bps), scene.floor_bps))
+
+
+class FullPipe:
+    """Gives the flows of a dumbbell windows that together hold what its middle link carries in a round trip without queues."""
+
+    def __init__(self, context: PolicyContext) -> None:
+        self._scene, self._action, self._rows = context.scene, context.action, context.scene.actuated[0]
+        self._row = bottleneck(context.scene)
+
+    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        """Returns the action (see Policy)."""
+        info = frame.info
+        rate_bps = float((self._scene.rate_bps if info.capacities is None else info.capacities.at(frame.t_ns))[self._row])
+        queued_ns = float(frame.cells[self._row, PLACES["backlog_bytes"]]) * 8e9 / rate_bps
+        round_trip_ns = np.maximum(frame.flows["srtt_us"] * 1000.0 - queued_ns, info.base_rtt_ns)
+        packets = FILL * rate_bps * round_trip_ns / 8e9 / self._scene.frame_bytes / len(info)
+        return self._action.from_values(np.clip(packets, self._rows.low[:, 0], self._rows.high[:, 0]))
+
+
+class ShortestFirst:
+    """Gives its line to the flow with the least left to send, if no shorter one has its sender or receiver (SRPT)."""
+
+    def __init__(self, context: PolicyContext) -> None:
+        self._step_ns, self._action, self._rows = context.scene.step_ns, context.action, context.scene.actuated[0]
+
+    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        """Returns the action (see Policy)."""
+        info, values = frame.info, self._rows.low[:, 0].copy()
+        left_bytes = info.size_bytes - frame.flows["acked_bytes"].astype(np.int64)
+        senders, receivers = set[int](), set[int]()
+        for flow in sorted(np.flatnonzero(going(frame, self._step_ns)).tolist(), key=lambda flow: int(left_bytes[flow])):
+            if info.src[flow] not in senders and info.dst[flow] not in receivers:
+                senders.add(info.src[flow])
+                receivers.add(info.dst[flow])
+                values[flow] = self._rows.high[flow, 0]
+        return self._action.from_values(values)
