@@ -12,7 +12,7 @@ import pytest
 
 from dc_gym.base.errors import UsageError
 from dc_gym.cli.main import main
-from dc_gym.methods.rlcc.offline import boosting, distil, explain, fidelity, rows
+from dc_gym.methods.rlcc.offline import boosting, distil, explain, fidelity, record_policies, rows
 from dc_gym.methods.rlcc.offline.distil import Distillation
 from dc_gym.methods.rlcc.offline.rows import WeightedRows
 from dc_gym.nets import nic_policy
@@ -25,7 +25,7 @@ SMALL = Distillation(trees=4, rows=4000)
 
 def test_the_model_s_rows_alone_give_the_record_s_trees() -> None:
     net, ships = (NicPolicy.read(nic_policy.path_of(f"record-{kind}")) for kind in ("mlp", "tree"))
-    assert (distil.make(net, Distillation(sources=("model",))).table() == ships.table()).all()
+    assert (distil.make(net, record_policies.RECORD_TREES).table() == ships.table()).all()
 
 
 def test_the_trees_that_come_with_dc_gym_are_made_again_and_have_both_orders() -> None:
