@@ -43,7 +43,7 @@ class SpecRuns:
 
     def __call__(self, study: Study, options: StudyOptions, progress: Progress) -> Collected:
         runs_folder, variants = folder(study.runs_folder, options), study.chosen(options)
-        seeds = range(study.first_seed, study.first_seed + (options.seeds or study.seeds))
+        seeds = range(1, (options.seeds or study.seeds) + 1)
         write(runs_folder, study.files_of(seeds))
         points = {(variant.name, seed): point(study, variant, options, seed) for variant in variants for seed in seeds}
         results_of = run_all(study.name, ("variant", "seed"), list(points.values()), runs_folder, options, progress)

@@ -172,8 +172,6 @@ class Study:
     derive: Callable[[Evidence], Evidence] = _as_it_is
     """Adds values that follow from the table, such as ratios. The table does not have them."""
     seeds: int = SEEDS
-    first_seed: int = 1
-    """Above 1 where lower seeds found a setting."""
     runs: str = ""
     """Folder of its runs, which studies of a group share where they have equal variants; empty: the study's own name."""
     collect: Collect | None = None
