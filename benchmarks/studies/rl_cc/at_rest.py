@@ -3,7 +3,7 @@
 
 The paper's tests (section VI) last 60 and 30 s, nearly all of which flows are at rest. Ours last milliseconds. So the flows of
 many-to-one and all-to-all begin at their share, and the second half counts; starts are in figures 6 and 7. In all-to-all each host
-sends to all others, once or twice: 4032 and 8064 flows. The long flows' goodput is counted from 20 ms after short flows joined.
+sends to each other one by two flows, 8064 together, as figure 8 has 8192. The long flows' goodput is counted from 20 ms after short flows joined.
 
 DCQCN has its NICs' parameters, with the byte counter of stored configurations (preset firmware_bytes).
 """
@@ -22,8 +22,8 @@ from dc_gym.study.scaled import JITTER_NS, MS, RunLength
 
 TITLE = "RL-CC's cluster at rest: goodput, latency and losses"
 SOURCE = "RL-CC, section VI"
-COUNTS = {MANY_TO_ONE: cluster.FLOWS, ALL_TO_ALL: (1, 2), LONG_SHORT: cluster.SHORT}
-LENGTHS = {MANY_TO_ONE: RunLength(40 * MS, 20 * MS), ALL_TO_ALL: RunLength(6 * MS, 3 * MS), LONG_SHORT: RunLength(60 * MS, 40 * MS)}
+COUNTS = {MANY_TO_ONE: cluster.FLOWS, LONG_SHORT: cluster.SHORT, ALL_TO_ALL: (2,)}
+LENGTHS = {MANY_TO_ONE: RunLength(40 * MS, 20 * MS), ALL_TO_ALL: RunLength(4 * MS, 2 * MS), LONG_SHORT: RunLength(60 * MS, 40 * MS)}
 JOIN_NS = 20 * MS
 SHARERS = 96
 """Flows that share a host's line in all-to-all: 63, of which 48 leave the rack, where they have two thirds of it."""
