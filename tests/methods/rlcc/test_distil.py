@@ -30,7 +30,7 @@ def test_the_model_s_rows_alone_give_the_record_s_trees() -> None:
 
 def test_the_trees_that_come_with_dc_gym_are_made_again_and_have_both_orders() -> None:
     net, ships = (nic_policy.load(f"rlcc-{kind}") for kind in ("mlp", "tree"))
-    trees = distil.make(net, Distillation())
+    trees = distil.make(net, Distillation(seed=2))
     assert (trees.table() == ships.table()).all() and ships.provenance["source_sha256"] == net.sha256()
     assert all(check.holds for file in (net, ships) for check in explain.check_policy(file))
 
