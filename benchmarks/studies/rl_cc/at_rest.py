@@ -2,8 +2,9 @@
 """RL-CC's cluster at its own size, at rest: 64 hosts, many-to-one and all-to-all, and 7 on one switch, long-short.
 
 The paper's tests (section VI) last 60 and 30 s, nearly all of which flows are at rest. Ours last milliseconds. So the flows of
-many-to-one and all-to-all begin at their share, and the second half counts; starts are in figures 6 and 7. In all-to-all each host
-sends to each other one by two flows, 8064 together, as figure 8 has 8192. The long flows' goodput is counted from 20 ms after short flows joined.
+many-to-one and all-to-all begin at their share, and the second half counts; starts are in figures 6 and 7. In all-to-all each
+host sends to each other one by two flows, 8064 together; figure 8 has 8192. The long flows' goodput is counted from 20 ms after
+short flows joined.
 
 DCQCN has its NICs' parameters, with the byte counter of stored configurations (preset firmware_bytes).
 """
@@ -23,7 +24,11 @@ from dc_gym.study.scaled import JITTER_NS, MS, RunLength
 TITLE = "RL-CC's cluster at rest: goodput, latency and losses"
 SOURCE = "RL-CC, section VI"
 COUNTS = {MANY_TO_ONE: cluster.FLOWS, LONG_SHORT: cluster.SHORT, ALL_TO_ALL: (2,)}
-LENGTHS = {MANY_TO_ONE: RunLength(40 * MS, 20 * MS), ALL_TO_ALL: RunLength(4 * MS, 2 * MS), LONG_SHORT: RunLength(60 * MS, 40 * MS)}
+LENGTHS = {
+    MANY_TO_ONE: RunLength(40 * MS, 20 * MS),
+    ALL_TO_ALL: RunLength(4 * MS, 2 * MS),
+    LONG_SHORT: RunLength(60 * MS, 40 * MS),
+}
 JOIN_NS = 20 * MS
 SHARERS = 96
 """Flows that share a host's line in all-to-all: 63, of which 48 leave the rack, where they have two thirds of it."""
@@ -61,7 +66,9 @@ def measured(result: Result) -> dict[str, float]:
 
 
 DRAWN = (common.GOODPUT, common.LATENCY, common.LATE_DROPS)
-LINES = common.lines_over(cluster.FLOWS, {who: (cluster.COLORS[who],) for who in WHO}, lambda who, count: name(who, MANY_TO_ONE, count))
+LINES = common.lines_over(
+    cluster.FLOWS, {who: (cluster.COLORS[who],) for who in WHO}, lambda who, count: name(who, MANY_TO_ONE, count)
+)
 STUDY = common.study(
     TITLE,
     SOURCE,

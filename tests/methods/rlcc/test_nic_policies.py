@@ -15,7 +15,6 @@ from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.methods.rlcc.decision import Scaling, action, output
 from dc_gym.methods.rlcc.mlp import Mlp
 from dc_gym.methods.rlcc.offline import cells, distil, importing, record_policies, response, rows
-from dc_gym.methods.rlcc.offline.distil import Distillation
 from dc_gym.methods.rlcc.trees import Trees
 from dc_gym.nets import nic_policy
 from dc_gym.nets.fixed_point import Q16

@@ -46,8 +46,8 @@ FITTERS = ("own", "catboost")
 MAX_ROWS = 20_000_000
 MODEL_ROWS, GRID_ROWS, PERSISTENT_ROWS = 40_000, 1_000_000, 20_000
 NEAR_WEIGHT = 300.0
-"""Weight of a row close to rest, where MODEL has rows made for it. With 30, flows of different rates settle side by side under ten
-trees."""
+"""Weight of a row close to rest, where MODEL has rows made for it. With 30, flows of different rates settle side by side under
+ten trees."""
 SATURATED, SATURATED_TARGET = 0.8345, 0.825
 """The network's actions below SATURATED are within 0.15 % of their lowest value; trees are fitted to SATURATED_TARGET there
 instead. An answer of trees below the lowest action is clipped; an answer above it makes a flood last longer."""
