@@ -9,7 +9,7 @@ Beside it the tables have the paper's network trained here for the paper's rewar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dc_gym.benchmarks.studies.rl_cc import common as rlcc
@@ -60,8 +60,8 @@ def told(name: str, contestant: str, printed: Sequence[float] = ()) -> dict[str,
     return {"color": COLORS[contestant], "label": label(name), "paper": paper}
 
 
-def lines(counts: Sequence[int], name: Callable[[str, int], str]) -> list[VariantLine]:
-    """Returns a line per contestant of the tables, over the number of flows or hosts."""
+def lines(counts: Sequence[int], name: Callable[[str, int], str], who: Iterable[str] = IN_TABLES) -> list[VariantLine]:
+    """Returns a line per contestant, over the number of flows or hosts."""
     return [
         VariantLine(
             label(contestant),
@@ -69,5 +69,5 @@ def lines(counts: Sequence[int], name: Callable[[str, int], str]) -> list[Varian
             {count: name(contestant, count) for count in counts},
             *LOOKS.get(contestant, ()),
         )
-        for contestant in IN_TABLES
+        for contestant in who
     ]

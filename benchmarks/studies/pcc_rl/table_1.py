@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from dc_gym.benchmarks.studies.pcc_rl import common as pccrl
 from dc_gym.benchmarks.studies.pcc_rl.common import HPCC, IN_TABLES, MEASURES, SWIFT_PCC
 from dc_gym.benchmarks.studies.rl_cc import common as rlcc
 from dc_gym.benchmarks.studies.rl_cc.common import name
-from dc_gym.study import Claim, above, below, less_than, series
+from dc_gym.study import Claim, Variant, above, below, less_than, series
 from dc_gym.study.scaled import MS, RunLength
 
 TITLE = "Many-to-one by number of flows: utilization, fairness, queue and drops"
@@ -31,21 +32,15 @@ PAPER = {
 """SU in %, FR in %, QL in us, DR in Gbit/s, by number of flows."""
 NONE = 1e-3
 
-VARIANTS = [
-    rlcc.many_to_one(
-        name(who, flows),
-        controller,
-        pccrl.NINE,
-        flows,
-        keys=pccrl.KEYS.get(who),
-        length=LENGTHS.get(flows, LENGTH),
-        full=FULL,
-        extra=flows not in DEFAULT,
-        **pccrl.told(name(who, flows), who, () if who == SWIFT_PCC else printed),
-    )
-    for who, controller in IN_TABLES.items()
-    for flows, printed in zip(FLOWS, PAPER.get(who, PAPER["PCC-RL"]), strict=True)
-]
+
+def variant(who: str, flows: int, length: RunLength, **more: Any) -> Variant:
+    """Returns a contestant with a number of flows."""
+    printed = () if who == SWIFT_PCC else PAPER.get(who, PAPER["PCC-RL"])[FLOWS.index(flows)]
+    options = {"keys": pccrl.KEYS.get(who), "length": length, "full": FULL, **pccrl.told(name(who, flows), who, printed), **more}
+    return rlcc.many_to_one(name(who, flows), IN_TABLES[who], pccrl.NINE, flows, **options)
+
+
+VARIANTS = [variant(who, flows, LENGTHS.get(flows, LENGTH), extra=flows not in DEFAULT) for who in IN_TABLES for flows in FLOWS]
 
 
 def _claims(setup: str) -> Iterator[Claim]:

@@ -15,7 +15,6 @@ from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.methods.rlcc.decision import Scaling, action, output
 from dc_gym.methods.rlcc.mlp import Mlp
 from dc_gym.methods.rlcc.offline import cells, distil, importing, record_policies, response, rows
-from dc_gym.methods.rlcc.offline.distil import Distillation
 from dc_gym.methods.rlcc.trees import Trees
 from dc_gym.nets import nic_policy
 from dc_gym.nets.fixed_point import Q16
@@ -412,7 +411,7 @@ def test_8_bits_are_those_of_the_shipped_network(tmp_path):
 
 def test_the_record_s_tree_is_distilled_from_its_network():
     assert (
-        distil.make(shipped("record-mlp"), Distillation(sources=(distil.MODEL,)), record_policies.COMMAND).sha256()
+        distil.make(shipped("record-mlp"), record_policies.RECORD_TREES, record_policies.COMMAND).sha256()
         == shipped("record-tree").sha256()
     )
     assert shipped("record-tree").provenance["source_sha256"] == shipped("record-mlp").sha256()

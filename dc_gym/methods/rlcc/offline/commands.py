@@ -76,20 +76,20 @@ def _add_train(commands: Any) -> argparse.ArgumentParser:
 
 def _add_distil(commands: Any) -> argparse.ArgumentParser:
     summary = "a network as a few small trees that a NIC can run, and how far they are from it"
-    example = "dcgym method rlcc distil net.npz --trees 10 --out tree.npz"
+    example = "dcgym method rlcc distil net.npz --out tree.npz"
     example += "\n  dcgym method rlcc distil net.npz --from results/run --from model --fitter catboost --out tree.npz"
     parser = add_command(commands, "distil", summary, example)
     parser.add_argument("net", metavar="NET", help="rlcc-mlp, or a policy file of a network (*.npz)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
     _add_force(parser, "a file that was not made of the same network")
-    parser.add_argument("--trees", type=int, default=20, metavar="N", help="so many (default: %(default)s; RL-CC: at most 10)")
+    parser.add_argument("--trees", type=int, default=10, metavar="N", help="so many (default: %(default)s, RL-CC's most)")
     maker = "our own fit, or CatBoost with the artifact's parameters, extra `distil` (default: %(default)s)"
     parser.add_argument("--fitter", choices=("own", "catboost"), default="own", help=maker)
     source = "rows to fit: model, flood and persistent (the default), grid, or the result of a run with RL-CC; may be repeated"
     parser.add_argument("--from", dest="sources", action="append", metavar="SOURCE", help=source)
     count = "drawn of model (default: 40000) or grid (1000000), or at most of a run (all)"
     parser.add_argument("--rows", type=int, metavar="N", help=count)
-    band = "rows within a target of the target count so many times (default: 30 in model, 1 elsewhere)"
+    band = "rows within a target of the target count so many times (default: 300 in model, 1 elsewhere)"
     parser.add_argument("--near-weight", type=float, metavar="X", help=band)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn (default: %(default)s)")
     return parser

@@ -45,8 +45,9 @@ trees less accurate near the target."""
 FITTERS = ("own", "catboost")
 MAX_ROWS = 20_000_000
 MODEL_ROWS, GRID_ROWS, PERSISTENT_ROWS = 40_000, 1_000_000, 20_000
-NEAR_WEIGHT = 30.0
-"""Weight of a row close to rest, where MODEL has rows made for it."""
+NEAR_WEIGHT = 300.0
+"""Weight of a row close to rest, where MODEL has rows made for it. With 30, flows of different rates settle side by side under
+ten trees."""
 SATURATED, SATURATED_TARGET = 0.8345, 0.825
 """The network's actions below SATURATED are within 0.15 % of their lowest value; trees are fitted to SATURATED_TARGET there
 instead. An answer of trees below the lowest action is clipped; an answer above it makes a flood last longer."""
@@ -57,7 +58,7 @@ BORDER_OFFSET = 0.003
 class Distillation:
     """The settings of a distillation."""
 
-    trees: int = 20
+    trees: int = 10
     fitter: str = "own"
     """Which code fits the trees: one of FITTERS."""
     sources: tuple[str, ...] = SOURCES
@@ -65,7 +66,7 @@ class Distillation:
     rows: int | None = None
     """Number of rows drawn for MODEL (default 40,000) and GRID (default a million); most rows of a result (default all)."""
     near_weight: float | None = None
-    """Weight factor of rows in the operating band. The default is 30 for MODEL and 1 for the other sources."""
+    """Weight factor of rows in the operating band. The default is 300 for MODEL and 1 for the other sources."""
     seed: int = 1
 
     def __post_init__(self) -> None:

@@ -46,13 +46,17 @@ class Recipe:
     """Weight of a published record; a drawn situation has 1."""
 
 
+RECORD_TREES = Distillation(20, sources=(distil.MODEL,), near_weight=30.0)
+"""As many trees as the artifact fits."""
+
+
 def policies(recipe: Recipe | None = None) -> dict[str, NicPolicy]:
     """Returns the policies by the names that they ship under."""
     recipe, scaling = recipe or Recipe(), Scaling()
     provenance: dict[str, Any] = {"command": COMMAND, "made": "fitted, not trained", "source": SOURCE}
     provenance |= {"seed": recipe.seed, "settings": asdict(recipe)}
     net = NicPolicy(network(recipe, scaling), scaling, provenance)
-    fitted_policies = {"record-mlp": net, "record-tree": distil.make(net, Distillation(sources=(distil.MODEL,)), COMMAND)}
+    fitted_policies = {"record-mlp": net, "record-tree": distil.make(net, RECORD_TREES, COMMAND)}
     return fitted_policies | {"rlcc-mlp8": importing.in_8_bits(nic_policy.load("rlcc-mlp"), COMMAND)}
 
 
