@@ -184,7 +184,7 @@ STUDY = Study(
         "topology.rate": "100Gbit/s",
         "topology.delay": "550ns",
         **PAUSED,
-        **common.NICS,
+        **common.NICS_100G,
         "controller.tcp": "cubic",
         "workload.kind": "matrix",
         "workload.transport": "rdma",
