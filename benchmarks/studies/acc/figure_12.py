@@ -39,7 +39,9 @@ def measure(result: Result) -> dict[str, float]:
 
 
 CLAIMS = [
-    Claim(f"The {of.title.partition(' (')[0]} is shorter than with {rival}, by {percent:g} %", SOURCE, (below(TRAINED, rival, of),))
+    Claim(
+        f"The {of.title.partition(' (')[0]} is shorter than with {rival}, by {percent:g} %", SOURCE, (below(TRAINED, rival, of),)
+    )
     for (rival, of), percent in SHORTER.items()
 ]
 STUDY = Study(
