@@ -2,9 +2,9 @@
 """The networks and contestants of the figures of ACC (Yan et al., SIGCOMM 2021), and the quantities that they share.
 
 ACC gives servers and rates: 24 servers at 25 Gbit/s, 2 leaves and 2 spines at 100 Gbit/s (preset acc24a). Its fabric is lossless
-by PFC. Figures 1 and 2 run on two fabrics, and have variants: lossless, with ACC's rule for pauses and a buffer of our choice,
-since ACC gives none; and lossy, with so large ports that nothing is dropped. The NICs run DCQCN with the parameters of its own
-paper. ACC's NICs are ConnectX-5, whose parameters it does not give.
+by PFC. Figures 1 and 2 run on two fabrics, and have variants: lossless, with ACC's rule for pauses and a buffer that is inferred,
+since ACC gives none; and lossy, with so large ports that nothing is dropped. The NICs run DCQCN with the times and rates of its
+own paper. ACC's NICs are ConnectX-5, whose parameters it does not give.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from dc_gym.methods.acc.offline import scenarios
 from dc_gym.methods.acc.template import DEPLOYED, step_worth
 from dc_gym.results.results import Result, number
 from dc_gym.results.tables import Records
@@ -21,9 +22,10 @@ LINE_BPS = 25 * 10**9
 """The line of a server."""
 FIRST_PORT = 5001
 LOSSY, PFC = "lossy", "PFC"
-NICS: Mapping[str, Any] = {"controller.name": "dcqcn", "nic.preset": "paper", "nic.trace": "off"}
-PAUSED: Mapping[str, Any] = {"topology.shared_buffer": "12MB", "topology.pfc": "classes", "topology.xoff": "acc"}
-"""PFC by ACC's rule, with a buffer of ours."""
+NICS_100G: Mapping[str, Any] = {"controller.name": "dcqcn", "nic.preset": "paper", "nic.trace": "off"}
+NICS: Mapping[str, Any] = {**NICS_100G, **{f"nic.{key}": value for key, value in scenarios.NIC_25G.items()}}
+"""At 25 Gbit/s a preset's times are multiplied by 4, as on a line that stands for 100 Gbit/s, so a NIC gets its own."""
+PAUSED: Mapping[str, Any] = {f"topology.{key}": value for key, value in scenarios.PAUSED.items()}
 NETWORK: Mapping[str, Any] = {"topology.preset": "acc24a", **NICS}
 FABRICS: Mapping[str, Mapping[str, Any]] = {LOSSY: {**NETWORK, "topology.buffer": "20MB"}, PFC: {**NETWORK, **PAUSED}}
 TRAINED, LEARNING, EAGER, UNMARKED = "ACC", "ACC, learns on", "the first action", "the last action"
@@ -63,10 +65,11 @@ FLOWS, UNFINISHED = Measure("flows", "flows"), Measure("unfinished", "unfinished
 THROUGHPUT_WEIGHT = 0.7
 """w1 of ACC's reward (section 3.3)."""
 FACTS = (
-    ("Controller", "DCQCN in the NICs, with the parameters of its own paper; ACC's NICs are ConnectX-5"),
+    ("Controller", "DCQCN in the NICs, with the times and rates of its own paper; ACC's NICs are ConnectX-5"),
     (
         "Buffer",
-        "12 MB a switch, shared, with ACC's rule for pauses (11.11 % of the free room); lossy: 20 MB a port. Sizes are ours",
+        "2.5 MB a switch, inferred: a leaf's part of 16 MB for 32 ports at 100 Gbit/s (Spectrum, Tomahawk); ACC's rule for pauses"
+        " (11.11 % of the free room). Ours: 20 MB a port where it is lossy, 12 MB in figure 8",
     ),
     ("Markings", "SECN1's and SECN2's Pmax are ours: 1 % as in DCQCN's paper, 20 % as in HPCC's simulator"),
     ("ACC", "where it runs: controller.start = acc-deployed in every switch, once in 500 us, in force 10 us later"),

@@ -11,7 +11,7 @@ leaves no time unused, so TCP gets the time that RDMA does not use.
 Choices of ours have rows of their own, on which ACC's claims are judged once more: how often queue pairs are drawn (also each 2
 ms), Pmax of SECN1 and SECN2 (also 100 %), and the number of pairs that a draw changes. In rows named "kept" a draw only begins or
 ends as many queue pairs as it has more or fewer than the one before; all others stay. In rows named "thresholds of 25 Gbit/s"
-SECN2's thresholds do not grow with the link's rate. Runs of rows "kept" take 60 ms instead of 30.
+SECN2's thresholds do not grow with the link's rate. Runs of rows "kept" take 60 ms instead of 30. The ports share 12 MB.
 
 RDMA's round trips are those of WRITEs of one byte in its class, of which the first sender begins one each 100 us. They tell what
 waits in the switch and, under a pause, in the sender. Rows of ACC begin with SECN1; its agents set the marking of RDMA's class.
@@ -184,7 +184,8 @@ STUDY = Study(
         "topology.rate": "100Gbit/s",
         "topology.delay": "550ns",
         **PAUSED,
-        **common.NICS,
+        "topology.shared_buffer": "12MB",
+        **common.NICS_100G,
         "controller.tcp": "cubic",
         "workload.kind": "matrix",
         "workload.transport": "rdma",

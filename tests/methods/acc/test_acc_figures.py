@@ -26,7 +26,7 @@ from dc_gym.benchmarks.studies.acc import (
     figure_15,
     figure_16,
 )
-from dc_gym.benchmarks.studies.acc.common import LEARNING, LINE_BPS, LOSSY, PFC, TRAINED, UNMARKED, on
+from dc_gym.benchmarks.studies.acc.common import LEARNING, LINE_BPS, LOSSY, PFC, TRAINED, on
 from dc_gym.results.figures import kit
 from dc_gym.spec import Spec
 from dc_gym.study import collect
@@ -226,16 +226,17 @@ def test_messages_follow_the_seed() -> None:
     assert first == again != other
 
 
-def test_figure_6_counts_the_end_of_each_draw_alone() -> None:
+def test_figure_6_counts_all_but_the_beginning_of_each_draw() -> None:
     """The port sends at half its rate. Its queue is 30 kB where it counts, so D = 0.9 (E(1) = 40 kB), and 1 MB elsewhere."""
-    times_ns = np.arange(0, 200_000_001, 50_000)
+    times_ns = np.arange(0, 3_000_000_001, 50_000)
     queue = np.zeros(len(times_ns), [("t_ns", "<i8"), ("backlog_bytes", "<i8"), ("tx_bytes", "<i8")])
     queue["t_ns"], queue["tx_bytes"] = times_ns, times_ns * 25 // 16
-    queue["backlog_bytes"] = np.where(times_ns % 40_000_000 > 20_000_000, 30_000, 10**6)
+    queue["backlog_bytes"] = np.where((times_ns - 1) % 10**9 >= 20_000_000, 30_000, 10**6)
     result = SimpleNamespace(ports=[{"name": "s1-eth16"}], records=lambda name: queue, summary={"pauses": 3})
     numbers = figure_6.measure(result)
-    assert numbers["queue_bytes"] == 30_000 and numbers["pauses"] == 3
-    assert numbers["rate"] == pytest.approx(0.5) and numbers["reward"] == pytest.approx(0.7 * 0.5 + 0.3 * 0.9)
+    assert [numbers[of.name] for of in (figure_6.QUEUE, *figure_6.QUEUES)] == [30_000] * 4 and numbers["pauses"] == 3
+    assert [numbers[of.name] for of in (figure_6.USE, *figure_6.USES)] == pytest.approx([0.5] * 4)
+    assert numbers["reward"] == pytest.approx(0.7 * 0.5 + 0.3 * 0.9)
 
 
 @pytest.mark.parametrize("contestant", figure_7.WHO)
@@ -260,15 +261,15 @@ def test_a_run_of_figure_7_is_measured(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", figure_10.PARAMETER_BYTES)
 def test_workers_compute_as_long_as_a_p100_does(tmp_path: Path, model: str) -> None:
-    assert figure_10.compute_ns(model) * figure_10.PART == pytest.approx(64e9 / figure_10.IMAGES_PER_S[model], rel=1e-6)
+    assert figure_10.compute_ns(model) == pytest.approx(64e9 / figure_10.IMAGES_PER_S[model], rel=1e-6)
     spec = spec_of(tmp_path, figure_10.STUDY, figure_10.name(model, TRAINED))
     pushes = [flow for flow in spec.flows(spec.graph()) if flow.group == "push"]
-    assert {flow.size_bytes * figure_10.PART for flow in pushes} == {figure_10.PARAMETER_BYTES[model]} and len(pushes) == 7
+    assert {flow.size_bytes for flow in pushes} == {figure_10.PARAMETER_BYTES[model]} and len(pushes) == 7
 
 
 @pytest.mark.parametrize("mix", figure_9.DEPTHS)
 def test_storage_has_the_same_operations_for_all_and_room_beyond_the_line(tmp_path: Path, mix: str) -> None:
-    specs = [spec_of(tmp_path, figure_9.STUDY, figure_9.name(mix, 128, contestant)) for contestant in (*figure_9.WHO, UNMARKED)]
+    specs = [spec_of(tmp_path, figure_9.STUDY, figure_9.name(mix, 128, contestant)) for contestant in figure_9.WHO]
     flows = [[*spec.flows(spec.graph())] for spec in specs]
     assert all(run_flows == flows[0] for run_flows in flows)
     carried = figure_9.STORING * 25e9 / 8 * figure_9.DURATION_MS / 1e3 * 2  # both directions of the storage servers' lines
@@ -277,8 +278,8 @@ def test_storage_has_the_same_operations_for_all_and_room_beyond_the_line(tmp_pa
     assert reads == pytest.approx(MIXES[mix].reads / 10, abs=0.02)
 
 
-def test_storage_of_the_paper_s_size_has_three_computing_servers_for_each_that_stores(tmp_path: Path) -> None:
-    spec = spec_of(tmp_path, figure_9.STUDY, figure_9.name("vdi", 16, TRAINED), full=True)
+def test_storage_has_three_computing_servers_for_each_that_stores(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, figure_9.STUDY, figure_9.name("vdi", 16, TRAINED))
     flows = [*spec.flows(spec.graph())]
     writes = [flow for flow in flows if flow.group == "write"]
     assert len({flow.src for flow in writes}) == 18 and len({flow.dst for flow in writes}) == 6

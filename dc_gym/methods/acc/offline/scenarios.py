@@ -37,6 +37,14 @@ MOST_FLOWS_OF_SENDER = 32
 MOST_OUTSTANDING = {"olap": 32, "exchange": 8, "video": 3, "backup": 2, "vdi": 1, "oltp": 1}
 """The most operations that a storage host keeps under way, by mix. A lab has room for about 60,000 flows: with small operations
 these are 17,000 to 38,000 in 50 ms."""
+PAUSED: Mapping[str, Any] = {"shared_buffer": "2500kB", "pfc": "classes", "xoff": "acc"}
+"""PFC by ACC's rule, and the buffer of a leaf. ACC gives none: it is inferred. Switches of 32 ports at 100 Gbit/s have 16 MB
+(Spectrum, Tomahawk), and ACC's leaf of 12 servers at 25 and two uplinks at 100 Gbit/s has 500 of their 3200 Gbit/s."""
+NIC_25G: Mapping[str, Any] = {
+    **{"preset": "paper", "trace": "off", "cnp_interval": "50us"},
+    "parameters": {"alpha_timer": 55_000, "rate_timer": 55_000, "rate_ai": 1678, "rate_hai": 8389},
+}
+"""DCQCN as its paper has it, at 25 Gbit/s: times in seconds and raises of 40 and 200 Mbit/s are the same on every line."""
 LEAVES, UPLINK = 2, "100Gbit/s"
 """The leaves on which settings by direction are trained; a leaf's link to the spine is as wide as its servers' links together."""
 LARGEST_FLOW = "10MB"
@@ -58,8 +66,8 @@ class Scenario:
             network = {"kind": "leafspine", "leaves": LEAVES, "hosts_per_leaf": HOSTS // LEAVES, "spines": 1}
             network["uplink_rate"] = UPLINK
         network |= {"rate": f"{RATE_BPS}bit/s", "delay": f"{DELAY_NS}ns"}
-        network |= {"shared_buffer": "12MB", "pfc": "classes", "xoff": "acc", "marking": "secn1"}
-        control = {"controller": {"name": "dcqcn"}, "nic": {"preset": "paper", "trace": "off"}}
+        network |= {**PAUSED, "marking": "secn1"}
+        control = {"controller": {"name": "dcqcn"}, "nic": dict(NIC_25G)}
         data = {
             "name": f"acc-{self.kind}",
             "seed": seed,
