@@ -6,7 +6,7 @@ Its flows are its connections. What they carry, and when, is in the graph, which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,17 +19,11 @@ if TYPE_CHECKING:
     from dc_gym.traffic.job_graph import Job, JobGraph
 
 PLACEMENTS = ("packed", "round_robin", "random")
-NAMES: Mapping[str, str] = {
-    "all_reduce_ring": "2 (n - 1) steps of `size` / n",
-    "all_reduce_tree": "up a binary tree and down, `size` each",
-    "all_reduce_halving_doubling": "`size` / 2, ..., `size` / n and back, for n = 2^k",
-    "all_gather": "ring, n - 1 steps of `size` / n",
-    "reduce_scatter": "ring, likewise",
-    "all_to_all": "`size` / n to each other rank, all at once",
-    "all_to_all_pairwise": "likewise, one after the other",
-    "broadcast": "binomial tree from rank 0, `size` each",
-}
-"""The collectives (traffic/job_collectives.py)."""
+NAMES = (
+    *("all_reduce_ring", "all_reduce_tree", "all_reduce_halving_doubling", "all_gather", "reduce_scatter"),
+    *("all_to_all", "all_to_all_pairwise", "broadcast"),
+)
+"""The collectives of traffic/job_collectives.py, which needs numpy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
