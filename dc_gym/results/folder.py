@@ -72,7 +72,7 @@ CONTENTS: Mapping[str, str] = {
     "nic_events.parquet": "with `nic.event_queue`: one row per flow over a NIC, with the events that found its NIC's queue full",
     "acks.parquet": 'with `monitor.tcp = "acks"`: one row per ACK that a sender got',
     "messages.parquet": 'with `workload.kind = "job"`: one row per message that was posted',
-    "ranks.parquet": "likewise: one row per rank and iteration: how long it computed, exchanged messages and waited",
+    "ranks.parquet": "likewise: one row per rank and iteration",
     "port_metrics.parquet": "one row per port: what follows from the tables, in the window of the metrics",
     "flow_metrics.parquet": "one row per flow: likewise, with ideal completion time and slowdown",
     "agent.parquet": "with `controller.policy`: one row per step: `step`, `t_ns`, `reward`, each host's `wanted_bps_HOST` and"

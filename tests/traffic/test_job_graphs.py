@@ -201,6 +201,7 @@ REFUSED = {
     "nothing": ({}, "workload.file: value None is missing"),
     "no size": ({"collective": "broadcast"}, "workload.size: value None is missing"),
     "both": ({"file": Path("x"), "collective": "broadcast"}, "workload.collective: value broadcast has no effect"),
+    "rounds of a file": ({"file": Path("x"), "rounds": 2}, "workload.rounds: value 2 has no effect with workload.file"),
     "too many ranks": ({"collective": "broadcast", "size_bytes": 9, "ranks": 17}, "workload.ranks: value 17 is not in 2..16"),
     "no power": ({"collective": "all_reduce_halving_doubling", "size_bytes": 9, "ranks": 6}, "value 6 is no power of two"),
     "unknown host": ({"collective": "broadcast", "size_bytes": 9, "hosts": ("h1", "h99")}, "value 'h99' is not one of"),

@@ -210,7 +210,7 @@ FORMULAS = (
     Metrics({"job_iterations": "Iterations of the job"}, "those that ended; a `file` is one iteration"),
     Metrics(
         {"iteration_mean_s": "Time of an iteration, mean", "iteration_max_s": "Time of an iteration, maximum"},
-        "over these, from the end of the one before at all ranks to its own",
+        "over these, from the end of the one before",
     ),
     Metrics(
         {"bus_bandwidth_bps": "Bus bandwidth"},
