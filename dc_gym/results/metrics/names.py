@@ -214,7 +214,7 @@ FORMULAS = (
     ),
     Metrics(
         {"bus_bandwidth_bps": "Bus bandwidth"},
-        "busbw of nccl-tests: `size` x 8 x 2 (n - 1) / n for an all-reduce over n ranks, once for a broadcast, else x (n - 1) / n,"
+        "busbw of nccl-tests: `size` x 8 x 2 (n - 1) / n for an all-reduce over n ranks, x 1 for a broadcast, else x (n - 1) / n"
         " over the mean time of an iteration without the longest `calc_ns`; null for a file",
     ),
     Metrics(
