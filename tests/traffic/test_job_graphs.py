@@ -84,6 +84,7 @@ BAD = {
     "other size": ("recv 90b", "recv 91b", "line 17: recv of 91 bytes matches a send of 90"),
     "circle": ("b requires a", "b requires a\na requires b", "line 8: it waits for itself"),
     "unknown label": ("irequires b", "irequires d", "line 12: label 'd' is not one of rank 1"),
+    "a label twice": ("b: calc", "a: calc", "line 9: label 'a' comes twice in rank 1"),
     "cut off in a rank": ("recv 90b from 1\n}\n", "recv 90b from 1\n", "line 17: the file ends within rank 2"),
     "cut off between ranks": (GOAL[GOAL.index("/*") :], "", "line 13: the file ends after 2 of 3 ranks"),
     "a rank twice": ("rank 1 {", "rank 0 {", "line 7: rank 0 comes twice"),
