@@ -143,8 +143,9 @@ def read(path: Path, key: str = "workload.distribution_file") -> Sizes:
     try:
         text = bounded.read_text(path)
     except (OSError, UnicodeDecodeError) as error:
-        why = with_remedy(error, "give a text file of sizes and probabilities")
-        raise WorkloadError(f"{key}: cannot read {path}: {why}") from error
+        raise WorkloadError(
+            f"{key}: cannot read {path}: {with_remedy(error, 'give a text file of sizes and probabilities')}"
+        ) from error
     return parse(text, str(path))
 
 

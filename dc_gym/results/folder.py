@@ -74,7 +74,7 @@ CONTENTS: Mapping[str, str] = {
     "nexthops.parquet": "with `topology.balance`: one row per next hop of a switch, with what it got",
     "reordering.parquet": "likewise: one row per host, with what its TCP counted of frames out of their order",
     "messages.parquet": 'with `workload.kind = "job"`: one row per message that was posted',
-    "ranks.parquet": "likewise: one row per rank and iteration: how long it computed, exchanged messages and waited",
+    "ranks.parquet": "likewise: one row per rank and iteration",
     "port_metrics.parquet": "one row per port: what follows from the tables, in the window of the metrics",
     "flow_metrics.parquet": "one row per flow: likewise, with ideal completion time and slowdown",
     "agent.parquet": "with `controller.policy`: one row per step: `step`, `t_ns`, `reward`, each host's `wanted_bps_HOST` and"

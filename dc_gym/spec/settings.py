@@ -39,7 +39,7 @@ from dc_gym.traffic.flows import FlowRequest
 SLOWDOWNS = ("auto", "measured", "closed-form", "off")
 LINKS = ("auto", "cable", "netem", "tbf")
 EVENT_LOOP = ("on", "off")
-NODE_BYTES = 96  # of a job: its record, and how far it is
+NODE_BYTES = 256  # of memory for a node of a job beyond the first 2^20; measured: 140
 TCP_RECORDS = ("samples", "acks")
 ACCECN = "3"
 """net.ipv4.tcp_ecn by which a host asks for accurate ECN and grants it."""

@@ -30,6 +30,7 @@ CASES = {
     "late decisions": ("nic.latency=2us", "nic.decisions=in-turn", "nic.trace=all"),
     "bad links": (*BAD_LINKS, "nic.retransmit=selective", "nic.message=20kB"),
     "lasting queue pairs": ("nic.queue_pairs=hosts", "workload.kind=ring_allreduce", "workload.size=40kB", "workload.rounds=2"),
+    "a job": ("workload.kind=job", "workload.collective=all_to_all", "workload.size=40kB", "workload.rounds=2", *BAD_LINKS),
     "under TCP": ("nic.tcp=cubic",),
     "a full queue": (
         *("controller.name=swift", "nic.decisions=in-turn", "nic.event_cost=2us", "nic.event_queue=3", "nic.latency=1us"),

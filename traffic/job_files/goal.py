@@ -106,6 +106,8 @@ class _Parser:
         elif len(words) == 3 and words[1] in DEPENDENCIES:
             self._depend(*words)
         elif len(words) > 2 and words[1] == ":":
+            if words[0] in self._labels:
+                raise self._fault(f"label {words[0]!r} comes twice in rank {self._rank}; give each node its own")
             self._labels[words[0]] = len(self._lines)
             self._node(words[2:])
         else:

@@ -6,7 +6,7 @@ Its flows are its connections. What they carry, and when, is in the graph, which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,17 +19,11 @@ if TYPE_CHECKING:
     from dc_gym.traffic.job_graph import Job, JobGraph
 
 PLACEMENTS = ("packed", "round_robin", "random")
-NAMES: Mapping[str, str] = {
-    "all_reduce_ring": "2 (n - 1) steps of `size` / n",
-    "all_reduce_tree": "up a binary tree and down, `size` each",
-    "all_reduce_halving_doubling": "`size` / 2, ..., `size` / n and back, for n = 2^k",
-    "all_gather": "ring, n - 1 steps of `size` / n",
-    "reduce_scatter": "ring, likewise",
-    "all_to_all": "`size` / n to each other rank, all at once",
-    "all_to_all_pairwise": "likewise, one after the other",
-    "broadcast": "binomial tree from rank 0, `size` each",
-}
-"""The collectives (traffic/job_collectives.py)."""
+NAMES = (
+    *("all_reduce_ring", "all_reduce_tree", "all_reduce_halving_doubling", "all_gather", "reduce_scatter"),
+    *("all_to_all", "all_to_all_pairwise", "broadcast"),
+)
+"""The collectives of traffic/job_collectives.py, which needs numpy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +35,14 @@ class JobKeys:
     size_bytes: int | None = key(SIZE, low=1, help="bytes that each rank has for the collective")
     ranks: int | None = key(COUNT, low=2, otherwise="all hosts", help="number of ranks of the collective")
     rounds: int = key(COUNT, 1, low=1, help="iterations")
-    compute_ns: int = key(TIME, 0, low=0, help="time for which a rank computes at the beginning of an iteration")
+    compute_ns: int = key(TIME, 0, low=0, help="time for which a rank computes before it sends")
     placement: str = key(
         TEXT,
         "packed",
         names=lambda: PLACEMENTS,
         help="hosts of ranks 0, 1, ...: `packed` (in their order), `round_robin` (edge switches take turns), `random`, by seed",
     )
-    hosts: tuple[str, ...] | None = key(WORDS, otherwise="all hosts", help="hosts that `placement` uses, one for each rank")
+    hosts: tuple[str, ...] | None = key(WORDS, otherwise="all hosts", help="those that `placement` uses")
 
 
 def job(context: WorkloadContext, keys: JobKeys) -> list[FlowRequest]:
@@ -89,7 +83,9 @@ def _graph(keys: JobKeys, hosts: int) -> JobGraph:
     from dc_gym.traffic import job_collectives, job_files
 
     if keys.file is not None:
-        for name, given in (("collective", keys.collective), ("size", keys.size_bytes), ("ranks", keys.ranks)):
+        of_collective = {"collective": keys.collective, "size": keys.size_bytes, "ranks": keys.ranks}
+        of_collective |= {"rounds": None if keys.rounds == 1 else keys.rounds, "compute": keys.compute_ns or None}
+        for name, given in of_collective.items():
             require(given is None, name, given, "has no effect with workload.file; leave one of the two out")
         return job_files.read(keys.file)
     require(keys.collective is not None, "file", None, "is missing; give a file, or a collective and its size")

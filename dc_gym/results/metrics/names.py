@@ -210,12 +210,12 @@ FORMULAS = (
     Metrics({"job_iterations": "Iterations of the job"}, "those that ended; a `file` is one iteration"),
     Metrics(
         {"iteration_mean_s": "Time of an iteration, mean", "iteration_max_s": "Time of an iteration, maximum"},
-        "over these, from the end of the one before at all ranks to its own",
+        "over these, from the end of the one before",
     ),
     Metrics(
         {"bus_bandwidth_bps": "Bus bandwidth"},
-        "busbw of nccl-tests: `size` x 8 x 2 (n - 1) / n for an all-reduce over n ranks, once for a broadcast, else x (n - 1) / n"
-        ", over the mean time of an iteration without the longest `calc_ns`; null for a file",
+        "busbw of nccl-tests: `size` x 8 x 2 (n - 1) / n for an all-reduce over n ranks, x 1 for a broadcast, else x (n - 1) / n"
+        " over the mean time of an iteration without the longest `calc_ns`; null for a file",
     ),
     Metrics(
         {"exposed_share": "Share of time in which ranks compute nothing"},
