@@ -30,7 +30,7 @@ import numpy as np
 from dc_gym.benchmarks.studies.acc import common
 from dc_gym.benchmarks.studies.acc.common import CONTESTANTS, PAUSED, PAUSES, RIVALS, TRAINED
 from dc_gym.results.results import Result, number
-from dc_gym.study import OURS, Claim, Measure, Study, Variant, above, less_than, more_than
+from dc_gym.study import OURS, Claim, Measure, Study, Variant, above, below, less_than, more_than
 
 SOURCE = "ACC, figure 8 (text only)"
 TCP_PERCENT, RDMA_PERCENT = 30, 70
@@ -156,6 +156,10 @@ def _claims() -> Iterator[Claim]:
             source = SOURCE if marking == DCQCNS else "ours: the figure has DCQCN's own setting alone"
             yield Claim(words, source, (more_than(row, BEYOND, 0.1), less_than(row, BEYOND, 0.2)), setup)
     for senders in SENDERS:
+        acc, static = (name(senders, REDRAWN, marking) for marking in (TRAINED, DCQCNS))
+        yield Claim(f"{senders}:1: with ACC TCP is nearer to its share", SOURCE, (below(acc, static, OFF),))
+        rtts = tuple(below(acc, static, of) for of in (RTT, RTT_P99))
+        yield Claim(f"{senders}:1: with ACC RDMA's RTT is shorter, mean and 99th percentile", SOURCE, rtts)
         steady, redrawn = ({marking: name(senders, pairs, marking) for marking in COLORS} for pairs in (STEADY, REDRAWN))
         steady_text = f"with {STEADY_PAIRS} queue pairs that stay, TCP is within {NEAR:.0%} of its share"
         near = (less_than(row, BEYOND, NEAR) for row in steady.values())
