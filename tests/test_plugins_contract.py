@@ -39,6 +39,7 @@ from dc_gym.base.key import (
     TEXT,
     THRESHOLD,
     TIME,
+    WORDS,
     name_of,
 )
 from dc_gym.base.registry import Entry, Registry
@@ -101,13 +102,14 @@ OF_FLOWS = ('agent.actuators="cwnd"', 'controller.name="agent"', 'controller.pol
 """The settings under which agents set flows."""
 CASES = [(sort, name) for sort, entry in SORTS.items() for name in (*entry.registry, entry.example)]
 NIC_ALGORITHMS = (*algorithms.names(), "aimd")
+GOAL = "num_ranks 2\nrank 0 {\nsend 9b to 1\n}\nrank 1 {\nrecv 9b from 0\n}\n"
 MATRIX = "source,destination,port,start,stop,size\nh1,h3,80,0,0,0\nh2,h4,80,0,0,700\n"
 OF_METHODS = {name for method in methods.by_name().values() for name in method.policies}
 """Policies that the pages of methods tell of."""
 SAMPLES: dict[Any, Any] = {
     **{COUNT: 4, NUMBER: 0.25, RATE: "10Mbit/s", TIME: "1ms", SIZE: "20kB", AMOUNT: "20p", THRESHOLD: "20p"},
     **{SHARE_PPM: "10%", SHARE_PPB: "10%", TEXT: "some", PATH: "flows.csv", CODE_PATH: "net.py", ARGS: {"hosts": 2}},
-    **{FLAG: True, NAME_OR_PATH: "acc-deployed"},
+    **{FLAG: True, NAME_OR_PATH: "acc-deployed", WORDS: ["h1", "h2"]},
 }
 """A value for each form of keys."""
 OF_KEYS = {
@@ -131,12 +133,15 @@ FILES = {"topology": "net.txt", "workload": "flows.txt"}
 BESIDE = {"poisson": {"size": "20kB"}, "closed_loop": {"size": "20kB"}, "distribution": {"size": None}}
 """Keys that a kind or another key needs, or (None) cannot have, beside it."""
 BESIDE["distribution_file"] = BESIDE["distribution"]
+BESIDE["job"] = {"collective": "all_gather", "size": "20kB"}
+BESIDE["file"] = {"file": "job.goal", "collective": None, "size": None}
 
 
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, registries: None) -> None:
     """The files that keys may name, and the kinds of examples/."""
     (tmp_path / "flows.csv").write_text(MATRIX)
+    (tmp_path / "job.goal").write_text(GOAL)
     (tmp_path / "sizes.txt").write_text("1000 0.5\n20000 1\n")
     (tmp_path / "net.txt").write_text("3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n")
     (tmp_path / "flows.txt").write_text("1\n0 1 3 100 2000 0.001\n")

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dc_gym.base.key import COUNT, PATH, SIZE, TEXT, TIME, WORDS, key
+from dc_gym.base.key import COUNT, PATH, TEXT, TIME, WORDS, key
+from dc_gym.traffic import shared_keys
 from dc_gym.traffic.flows import FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, WorkloadContext, bounded, register, require
 
@@ -32,7 +33,7 @@ class JobKeys:
 
     file: Path | None = key(PATH, help="a job's graph, relative to the spec: GOAL text; in place of `collective`")
     collective: str | None = key(TEXT, names=lambda: NAMES, help="the collective of each iteration")
-    size_bytes: int | None = key(SIZE, low=1, help="bytes that each rank has for the collective")
+    size_bytes: int | None = shared_keys.size(needed=False)
     ranks: int | None = key(COUNT, low=2, otherwise="all hosts", help="number of ranks of the collective")
     rounds: int = key(COUNT, 1, low=1, help="iterations")
     compute_ns: int = key(TIME, 0, low=0, help="time for which a rank computes before it sends")
