@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from dc_gym.run.plan import forwarding
 pytestmark = pytest.mark.lab
 SPEC = """
 controller.name = "cubic"
-workload = { kind = "pairs", jitter = "10us" }
 time = { duration = "5ms", warmup = "0s" }
 monitor.interval = "1ms"
 metrics.slowdown = "off"
@@ -31,6 +31,9 @@ rate = "10Gbit/s"
 delay = "1us"
 buffer = "300kB"
 k_bytes = 30000
+[workload]
+kind = "pairs"
+jitter = "10us"
 """
 TRANSPORTS = {
     "cubic": (),
@@ -139,6 +142,25 @@ def test_a_large_network_has_the_flows_of_all_ways(folder: Path, monkeypatch: py
     whole = run(folder, "whole", "round_robin")
     monkeypatch.setattr(forwarding, "MOST_FOR_ALL", 0)
     assert run(folder, "needed", "round_robin").digest == whole.digest
+
+
+SENDER = """
+[[workload.exec]]
+host = "h1"
+command = '''PYTHON -c "import socket, time
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(400):
+    sock.sendto(bytes(500), ('10.0.0.8', 9))
+    time.sleep(1e-4)"'''
+"""
+
+
+def test_programs_in_hosts_are_balanced_by_the_daemons_switches(folder: Path) -> None:
+    settings = "topology.balance=round_robin", "workload.kind=none", "workload.jitter=0s", "time.duration=1s"
+    result = rdma_lab.run(folder, "run", *settings, base=SPEC, text=SENDER.replace("PYTHON", sys.executable))
+    assert result.fit, result.manifest["unfit_reasons"]
+    counts = [count for port, count in frames_of(result).items() if port.startswith("s1")]
+    assert sum(counts) == 400 and max(counts) - min(counts) <= 1
 
 
 def test_routing_reacts_to_a_cut_for_all_ways(folder: Path) -> None:

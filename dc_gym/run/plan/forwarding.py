@@ -32,6 +32,8 @@ def is_direct(experiment: Experiment, shell: bool) -> bool:
     """Returns True if a run needs no daemons of Open vSwitch. `shell`: it is a shell."""
     if experiment.reactions:  # they change flows of the kernel's datapath, which daemons would take for their own
         return True
+    if experiment.router.balance and not experiment.spec.workload.exec and not shell:  # frames that warm take one path a flow
+        return True
     return may_be_direct(experiment.spec, shell)
 
 
