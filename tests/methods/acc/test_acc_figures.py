@@ -288,7 +288,7 @@ def test_storage_has_three_computing_servers_for_each_that_stores(tmp_path: Path
 
 
 def test_a_run_of_figure_9_is_measured(tmp_path: Path) -> None:
-    """1 ms instead of 12, at the least depth."""
+    """1 ms instead of 8, at the least depth."""
     from dc_gym.run.runner import run
 
     spec = spec_of(tmp_path, figure_9.STUDY, figure_9.name("vdi", 1, TRAINED))
