@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table 1 of PCC-RL with 4096 and 8192 flows, as long as they need to come up: 200 ms, of which the second half counts.
 
-The contestants are those that decide: the paper's network and reward, trained here, HPCC and Swift. Beside them are RL-CC's tree,
-which has another reward, and Swift by a rate alone.
+The contestants are those that decide: the paper's network and reward, trained here, HPCC and Swift.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dc_gym.study.scaled import MS, RunLength
 
 TITLE = "Thousands of flows to one: utilization, fairness, queue and drops"
 FLOWS = table_1.FLOWS[2:]
-WHO = (pccrl.AS_STATED, pccrl.HPCC, "Swift", "PCC-RL", pccrl.SWIFT_PCC)
+WHO = (pccrl.AS_STATED, pccrl.HPCC, "Swift")
 LENGTH, SEEDS = RunLength(200 * MS, 100 * MS), 3
 
 STUDY = rlcc.study(
