@@ -33,7 +33,8 @@ def policies(seeds: Sequence[int]) -> Files:
     """Returns the files of the runs: lists of flows, the shipped network, and its trees."""
     net = nic_policy.load("rlcc-mlp")
     files = {f"{flows}-flows.csv": rlcc.flows_file(flows) for flows in SETTLED_MS}
-    return {**files, "network.npz": net, **{f"trees-{count}.npz": distil.make(net, Distillation(count, seed=2)) for count in TREES}}
+    trees = {f"trees-{count}.npz": distil.make(net, Distillation(count, seed=2)) for count in TREES}
+    return {**files, "network.npz": net, **trees}
 
 
 def with_ratios(evidence: Evidence) -> Evidence:
