@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from re import findall, fullmatch
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dc_gym.base import spelling
 from dc_gym.base.errors import AgentError, TestbedError
@@ -37,15 +37,14 @@ from dc_gym.topologies.graph import Graph
 from dc_gym.traffic.draws import Stream
 from dc_gym.traffic.workload_spec import TrafficSpec, WorkloadSpec
 
-if TYPE_CHECKING:
-    from dc_gym.spec.experiment import Spec
-
 TRAIN, HELD_OUT = SPLITS = ("train", "held-out")
 FIRST_HELD_OUT = 2**62
 """The first seed of a held-out episode. A seed of a training is below it."""
 CHOICE, UNIFORM, LOG_UNIFORM = DISTRIBUTIONS = ("choice", "uniform", "log_uniform")
 MILLIONTHS = 10**6
 """A number that is no whole one is drawn in steps of a millionth."""
+Spec = Any
+"""A dc_gym.spec.Spec, whose module imports this one."""
 KEY = r"(?P<section>workload(\.beside\[\d+\])?|events\[\d+\](\.workload)?|agent)\.(?P<name>\w+)"
 OBSERVED = ("observation_delay", "observation_loss")
 """Keys of [agent] that may be drawn."""
@@ -192,7 +191,8 @@ def with_values(spec: Spec, values: Mapping[str, Any]) -> Spec:
             changed[section] = parse_value(section, plain[section], EVENTS)
         else:
             changed[section] = (cls := _class_of(section))(**parse(plain[section], section, cls))
-    return replace(spec, **changed)
+    with_them: Spec = replace(spec, **changed)
+    return with_them
 
 
 def check_draws(spec: Spec, graph: Graph, keys: Iterable[str]) -> None:
