@@ -79,6 +79,9 @@ CASES: dict[str, dict[str, Any]] = {
         agent={"interval": "100us"},
     ),
     "short flows": case("dumbbell-1g", "dctcp", "100ms", {"kind": "poisson", "load": 0.8, "size": "20kB"}),
+    "balanced": case(
+        "fattree-k4", "cubic", "20ms", PAIRS, topology={"rate": "100Mbit/s", "balance": "drill"}, agent={"interval": "10ms"}
+    ),
     "fat-tree": case("fattree-k4", "cubic", "100ms", {"kind": "hotspot", "jitter": "10ms"}, topology={"rate": "100Mbit/s"}),
 }
 

@@ -139,5 +139,5 @@ def _stats() -> Any:
     try:
         from scipy import stats
     except ImportError:
-        raise UsageError("evaluate: intervals need scipy, which is not installed; pip install 'dc-gym[rl]'") from None
+        raise UsageError("evaluate: intervals need scipy, which is not installed; pip install 'dc-gym[evaluate]'") from None
     return stats

@@ -20,7 +20,7 @@ from dc_gym.topologies.graph import NETNS_FOLDER
 from tests.run.agent.made import RUNNING, cells, flows, frame, scene
 
 T0_S = 20
-QUICK = ("UDP", "RED without", "events", "incast, and TIME_WAIT", "loss and jitter")
+QUICK = ("UDP", "RED without", "events", "incast, and TIME_WAIT", "loss and jitter", "balanced")
 
 
 def test_a_difference_is_found_wherever_it_is():
