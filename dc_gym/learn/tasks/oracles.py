@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The oracles of the suite: they set the same values as an agent, and know the phases of the episode.
 
-Each is a value of controller.policy, such as dc_gym.learn.tasks.oracles:ShortestFirst. Its numbers were found by search on
-training episodes.
+Each is a value of controller.policy, such as dc_gym.learn.tasks.oracles:ShortestFirst. Its numbers were found by a coarse
+search on a few episodes.
 """
 
 from __future__ import annotations
