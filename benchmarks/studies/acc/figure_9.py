@@ -62,7 +62,7 @@ def name(mix: str, depth: int, contestant: str) -> str:
 
 def rounds(mix: str, depth: int) -> int:
     """Returns how many operations follow one another in each of the places under way, which is more than a run needs."""
-    return 5 + DURATION_MS * min(MOST_PER_MS, SPARE_PER_MS[mix]) // depth if depth > 1 else DURATION_MS * MOST_PER_MS
+    return 5 + DURATION_MS * SPARE_PER_MS[mix] // depth if depth > 1 else DURATION_MS * MOST_PER_MS
 
 
 VARIANTS = [

@@ -26,7 +26,7 @@ from dc_gym.benchmarks.studies.acc import (
     figure_15,
     figure_16,
 )
-from dc_gym.benchmarks.studies.acc.common import LEARNING, LINE_BPS, LOSSY, PFC, TRAINED, on
+from dc_gym.benchmarks.studies.acc.common import LEARNING, LINE_BPS, LOSSY, PFC, QUEUE, TRAINED, USE, on
 from dc_gym.results.figures import kit
 from dc_gym.spec import Spec
 from dc_gym.study import collect
@@ -234,8 +234,8 @@ def test_figure_6_counts_all_but_the_beginning_of_each_draw() -> None:
     queue["backlog_bytes"] = np.where((times_ns - 1) % 10**9 >= 20_000_000, 30_000, 10**6)
     result = SimpleNamespace(ports=[{"name": "s1-eth16"}], records=lambda name: queue, summary={"pauses": 3})
     numbers = figure_6.measure(result)
-    assert [numbers[of.name] for of in (figure_6.QUEUE, *figure_6.QUEUES)] == [30_000] * 4 and numbers["pauses"] == 3
-    assert [numbers[of.name] for of in (figure_6.USE, *figure_6.USES)] == pytest.approx([0.5] * 4)
+    assert [numbers[of.name] for of in (QUEUE, *figure_6.QUEUES)] == [30_000] * 4 and numbers["pauses"] == 3
+    assert [numbers[of.name] for of in (USE, *figure_6.USES)] == pytest.approx([0.5] * 4)
     assert numbers["reward"] == pytest.approx(0.7 * 0.5 + 0.3 * 0.9)
 
 
