@@ -25,9 +25,12 @@ import numpy as np
 from dc_gym.base import behaviour, usercode
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import put
+from dc_gym.base.npz import load_arrays
+from dc_gym.base.package import PACKAGE
 from dc_gym.kernel import build, openvswitch
 from dc_gym.kernel import cache as caches
 from dc_gym.kernel import source as sources_of_kernels
+from dc_gym.nets import policy_file
 from dc_gym.results import fingerprint
 from dc_gym.study.evidence import Measure
 from dc_gym.study.model import Study, StudyOptions
@@ -73,12 +76,28 @@ def asked(head: Mapping[str, Any]) -> StudyOptions:
 
 
 def of_runs(study: Study) -> str:
-    """Returns the identity of a study's specs: base, variants, the files that they read, and their maker."""
+    """Returns the identity of a study's specs: base, variants, the files and policies that they read, and their maker."""
     rows = [
         study.base,
         [(variant.name, variant.values, variant.full, variant.by_seed, variant.given) for variant in study.variants],
     ]
-    return _digest([*rows, study.files, study.collect, type(study.collect)])
+    return _digest([*rows, study.files, study.collect, type(study.collect), *_policies(study)])
+
+
+def _policies(study: Study) -> list[tuple[str, str]]:
+    """Returns the names of the shipped policies that specs name, each with the digest of what it computes with.
+
+    The name of an algorithm is that of its policy.
+    """
+    keys = [study.keys(variant, full) for variant in study.variants for full in (False, True)]
+    words = {value for values in keys for value in values.values() if isinstance(value, str)}
+    paths = sorted(path for path in PACKAGE.glob("methods/*/*.npz") if path.stem in words)
+    return [(path.stem, _digest(_computes_with(path))) for path in paths]
+
+
+def _computes_with(path: Path) -> dict[str, Any]:
+    """Returns the arrays of a policy file; its manifest says where they are from."""
+    return {name: array for name, array in load_arrays(path, policy_file.GUIDE).items() if name != "manifest"}
 
 
 def of_measures(study: Study) -> str:

@@ -250,6 +250,21 @@ def test_specs_and_what_measures_change_identities(study_file: Path) -> None:
         assert identity.of_runs(measures) == identity.of_runs(plain)
 
 
+def test_the_shipped_policy_that_a_spec_names_is_part_of_an_identity(study_file: Path, tmp_path: Path, monkeypatch) -> None:
+    study = loaded(study_file, ('Variant("fast")', 'Variant("fast", {"nic.policy": "small"})'))
+    folder = tmp_path / "methods" / "rlcc"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(identity, "PACKAGE", tmp_path)
+
+    def with_policy(weight: int, source: str) -> str:
+        np.savez(folder / "small.npz", manifest=np.array(source), W0=np.array([weight]))
+        return identity.of_runs(study)
+
+    first = with_policy(1, "trained here")
+    assert with_policy(1, "trained there") == first, "where it is from changes no run"
+    assert with_policy(2, "trained here") != first
+
+
 def test_a_table_with_tuples_as_keys_is_part_of_an_identity(study_file: Path) -> None:
     read = ("/ MBIT", "/ UNITS[1, 2]")
     one, other = (loaded(study_file, read, ("MBIT = 1e6", f"UNITS = {{(1, 2): {unit}}}")) for unit in ("1e6", "1e5"))
