@@ -59,6 +59,8 @@ def tables(
     acks: list[dict[str, Any]] | None = None,
     messages: list[dict[str, Any]] | None = None,
     ranks: list[dict[str, Any]] | None = None,
+    nexthops: list[dict[str, Any]] | None = None,
+    reordering: list[dict[str, Any]] | None = None,
 ) -> Tables:
     """Returns tables from rows given as dicts."""
     return Tables.build(
@@ -73,6 +75,8 @@ def tables(
         acks=array("acks", acks or []),
         messages=array("messages", messages or []),
         ranks=array("ranks", ranks or []),
+        nexthops=array("nexthops", nexthops or []),
+        reordering=array("reordering", reordering or []),
         ports=of_ports or ports(),
     )
 

@@ -78,7 +78,7 @@ class Receiver(Structure):
         ("pad", U8 * 4),
         *_fields(U32, "port payload_bytes"),
         *_fields(U64, "message_bytes total_bytes total_packets"),
-        *_fields(U32, "message_packets pad2"),
+        *_fields(U32, "message_packets each_message"),
         *_fields(U64, "expected last_cnp_ns last_nack_ns nacked"),
         *_fields(U32, "beyond since_ack sum pad3"),
         *_fields(U64, "received_bytes received_packets marked_packets dropped_packets"),

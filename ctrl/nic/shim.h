@@ -196,8 +196,9 @@ struct nic_receiver {
 	uint8_t pad[4];
 	uint32_t port, payload_bytes;
 	uint64_t message_bytes, total_bytes, total_packets;
-	uint32_t message_packets, pad2;
-	uint64_t expected; /* all packets before it have arrived, once */
+	uint32_t message_packets;
+	uint32_t each_message; /* the bell rings at the end of each, not of the flow alone */
+	uint64_t expected;     /* all packets before it have arrived, once */
 	uint64_t last_cnp_ns, last_nack_ns;
 	uint64_t nacked;    /* the packet that was asked for last, plus 1 */
 	uint32_t beyond;    /* selective repeat: packets beyond `expected` that are here */
@@ -263,12 +264,12 @@ struct nic_tcp {
 /* ---- handed out ---- */
 
 /*
- * A message to the traffic generator: the receiving NIC has a whole message more, in order, of a flow that
- * has an end. It gives its host a copy of the message's last frame under this EtherType (IEEE 802's for local
- * experiments) through the ring's ingress (bpf_clone_redirect with BPF_F_INGRESS), where a packet socket
- * hears it at that very instant. A ring buffer would not do: its wake-up is irq_work, which on User Mode
- * Linux waits for the next tick, up to 1 ms. `flow` in the NIC header says whose it is; all else, last_ns
- * too, is in the receiver's row.
+ * A message to the traffic generator: the receiving NIC has all `total_bytes` of a flow, in order, or a whole
+ * message more of a flow with `each_message`. It gives its host a copy of the last frame under this EtherType
+ * (IEEE 802's for local experiments) through the ring's ingress (bpf_clone_redirect with BPF_F_INGRESS),
+ * where a packet socket hears it at that very instant. A ring buffer would not do: its wake-up is irq_work,
+ * which on User Mode Linux waits for the next tick, up to 1 ms. `flow` in the NIC header says whose it is;
+ * all else, last_ns too, is in the receiver's row.
  */
 #define NIC_BELL_ETHERTYPE 0x88b5
 

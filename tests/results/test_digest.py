@@ -123,6 +123,8 @@ def test_every_column_counts_unless_it_is_declared_otherwise(name: str) -> None:
         acks=[{"t_ns": 9, "flow": 0, "cwnd_packets": 10}],
         messages=[{"posted_ns": 9, "src": "h1", "dst": "h2", "bytes": 7}],
         ranks=[{"end_ns": 9, "host": "h1", "calc_ns": 5}],
+        nexthops=[{"t_ns": 9, "port": "s1-eth3", "frames": 3}],
+        reordering=[{"t_ns": 9, "host": "h1", "retransmits": 1}],
     )
     for column, _ in TABLES[name].columns:
         changed = tables.table(name).copy()

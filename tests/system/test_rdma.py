@@ -26,7 +26,7 @@ from dc_gym.run.plan.plan import NICS
 from dc_gym.run.result import nic_log
 
 MS = 1_000_000
-NOT_OF_RDMA = ("classes", "class_queues", "nic_events", "acks", "messages", "ranks")
+NOT_OF_RDMA = ("classes", "class_queues", "nic_events", "acks", "messages", "ranks", "nexthops", "reordering")
 
 
 @pytest.fixture

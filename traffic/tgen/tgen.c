@@ -20,6 +20,7 @@
 #include "program.h"
 #include "tgen_clock.h"
 #include "tgen_end.h"
+#include "tgen_job.h"
 #include "tgen_loop.h"
 #include "tgen_orders.h"
 #include "tgen_publish.h"
@@ -267,6 +268,8 @@ static int open_run(struct run *run, struct loop *loop, const struct run_config 
 {
 	int rc = run_open(run, config, table, jobs);
 
+	if (!rc)
+		rc = job_plan(run);
 	if (!rc)
 		rc = loop_open(loop, run);
 	if (rc)

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tgen_job.h"
 #include "tgen_log.h"
 #include "tgen_net.h"
 #include "tgen_rdma.h"

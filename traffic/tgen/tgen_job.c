@@ -1,40 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tgen_job.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
-#include "tgen_run.h"
 #include "tgen_tcp.h"
 #include "tgen_transport.h"
-
-int job_init(struct job *job, const struct job_table *table)
-{
-	*job = (struct job){ .table = table };
-	job->state = calloc(table->nodes + 1, sizeof(*job->state));
-	job->processors = calloc(table->processors + 1, sizeof(*job->processors));
-	job->ready = calloc(table->nodes + 1, sizeof(*job->ready));
-	if (!job->state || !job->processors || !job->ready)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < table->processors; i++)
-		job->processors[i].first = JOB_NONE;
-	for (uint32_t i = 0; i < table->nodes; i++)
-		job->state[i] = (struct job_state){ .times = { -1, -1 }, .receive = JOB_NONE };
-	for (uint32_t i = 0; i < table->nodes; i++)
-		if (table->node[i].kind == JOB_RECV)
-			job->state[table->node[i].subject].receive = i;
-	for (uint32_t i = 0; i < table->nedges; i++)
-		job->state[table->edges[i] / 2].needs++;
-	return 0;
-}
-
-void job_free(struct job *job)
-{
-	free(job->state);
-	free(job->processors);
-	free(job->ready);
-	*job = (struct job){ 0 };
-}
 
 int job_plan(struct run *run)
 {
@@ -56,31 +24,6 @@ int job_plan(struct run *run)
 
 /* --- what happens ------------------------------------------------------------------------------------ */
 
-/* Nodes that waited for the beginning or the end of one wait for one thing less. */
-static void tell(struct job *job, uint32_t number, uint32_t of_beginning)
-{
-	const struct job_node *node = &job->table->node[number];
-
-	for (uint32_t i = 0; i < node->edges_len; i++) {
-		uint32_t edge = job->table->edges[node->edges_start + i];
-
-		if (edge % 2 == of_beginning && --job->state[edge / 2].needs == 0)
-			job->ready[job->readied++] = edge / 2;
-	}
-}
-
-static void begin(struct job *job, uint32_t number, int64_t at)
-{
-	job->state[number].times.start_ns = at;
-	tell(job, number, 1);
-}
-
-static void end(struct job *job, uint32_t number, int64_t at)
-{
-	job->state[number].times.end_ns = at;
-	tell(job, number, 0);
-}
-
 /* Puts a node behind the last of a queue. */
 static void append(struct job *job, uint32_t *first, uint32_t *last, uint32_t number)
 {
@@ -99,10 +42,10 @@ static int compute_first(struct run *run, struct job_processor *processor, int64
 {
 	struct job *job = &run->job;
 
-	for (uint32_t number; (number = processor->first) != JOB_NONE; end(job, number, at)) {
+	for (uint32_t number; (number = processor->first) != JOB_NONE; job_end(job, number, at)) {
 		int64_t takes = (int64_t)job->table->node[number].amount;
 
-		begin(job, number, at);
+		job_begin(job, number, at);
 		if (takes)
 			return timers_add(&run->timers, (struct timer){ at + takes, TIMER_JOB, number });
 		processor->first = job->state[number].next;
@@ -124,7 +67,7 @@ static int computed(struct run *run, uint32_t number, int64_t at)
 	struct job_processor *processor = &run->job.processors[run->job.table->node[number].subject];
 
 	processor->first = run->job.state[number].next;
-	end(&run->job, number, at);
+	job_end(&run->job, number, at);
 	return compute_first(run, processor, at);
 }
 
@@ -137,7 +80,7 @@ static int post(struct run *run, uint32_t number, int64_t at)
 	bool idle = messages->first == JOB_NONE;
 	int rc = 0;
 
-	begin(&run->job, number, at);
+	job_begin(&run->job, number, at);
 	append(&run->job, &messages->first, &messages->last, number);
 	messages->posted += node->amount;
 	if (idle) {
@@ -150,22 +93,12 @@ static int post(struct run *run, uint32_t number, int64_t at)
 /* A message may have arrived before its receiver wants it. */
 static void receive(struct job *job, uint32_t number, int64_t at)
 {
-	begin(job, number, at);
+	job_begin(job, number, at);
 	if (job->state[job->table->node[number].subject].times.end_ns >= 0)
-		end(job, number, at);
+		job_end(job, number, at);
 }
 
-static void deliver(struct job *job, uint32_t send, int64_t at)
-{
-	uint32_t receive = job->state[send].receive;
-
-	end(job, send, at);
-	if (receive != JOB_NONE && job->state[receive].times.start_ns >= 0)
-		end(job, receive, at);
-}
-
-/* Begins all that can, and what can then. */
-static int go_on(struct run *run, int64_t at)
+int job_go_on(struct run *run)
 {
 	struct job *job = &run->job;
 	int rc = 0;
@@ -175,13 +108,13 @@ static int go_on(struct run *run, int64_t at)
 
 		switch ((enum job_kind)job->table->node[number].kind) {
 		case JOB_CALC:
-			rc = compute(run, number, at);
+			rc = compute(run, number, job->at);
 			break;
 		case JOB_SEND:
-			rc = post(run, number, at);
+			rc = post(run, number, job->at);
 			break;
 		default:
-			receive(job, number, at);
+			receive(job, number, job->at);
 		}
 	}
 	return rc;
@@ -194,29 +127,10 @@ int job_on_timer(struct run *run, uint32_t number, int64_t at)
 	if (run->job.table->node[number].kind == JOB_CALC) {
 		rc = computed(run, number, at);
 	} else {
-		begin(&run->job, number, at);
-		end(&run->job, number, at);
+		job_begin(&run->job, number, at);
+		job_end(&run->job, number, at);
 	}
-	return rc ? rc : go_on(run, at);
-}
-
-int job_arrived(struct run *run, uint32_t flow, uint64_t received, int64_t at)
-{
-	struct messages *messages = &run->flows.flow[flow].messages;
-	struct job *job = &run->job;
-	int rc = 0;
-
-	while (!rc && messages->first != JOB_NONE && received >= messages->boundary) {
-		uint32_t send = messages->first;
-
-		messages->first = job->state[send].next;
-		if (messages->first != JOB_NONE) {
-			messages->boundary += job->table->node[messages->first].amount;
-			rc = tcp_expect(run, flow);
-		}
-		deliver(job, send, at);
-	}
-	return rc ? rc : go_on(run, at);
+	return rc ? rc : job_go_on(run);
 }
 
 int job_log(struct run *run)

@@ -172,6 +172,8 @@ static int on_timer(struct loop *loop)
 		if (first.kind != TIMER_SAMPLE)
 			surprise(loop);
 		rc = act(loop, first);
+		if (!rc)
+			rc = job_go_on(loop->run);
 	}
 	return rc;
 }
@@ -247,6 +249,14 @@ static int dispatch(struct loop *loop, const struct epoll_event *e)
 	return 0;
 }
 
+/* An event may make nodes of jobs ready. */
+static int dispatch_one(struct loop *loop, const struct epoll_event *e)
+{
+	int rc = dispatch(loop, e);
+
+	return rc ? rc : job_go_on(loop->run);
+}
+
 int loop_run(struct loop *loop)
 {
 	struct epoll_event events[EVENTS];
@@ -262,7 +272,7 @@ int loop_run(struct loop *loop)
 		if (n != 1 || events[0].data.u64 >> 32 != WATCH_TIMER)
 			surprise(loop);
 		for (int i = 0; !rc && !loop->over && i < n; i++)
-			rc = dispatch(loop, &events[i]);
+			rc = dispatch_one(loop, &events[i]);
 	}
 	return rc;
 }

@@ -131,6 +131,12 @@ const struct nic_receiver *nic_receiver(const struct nic_tables *nics, uint32_t 
 	return (const struct nic_receiver *)nics->receivers.rows + flow;
 }
 
+void nic_ring_each(const struct nic_tables *nics, uint32_t flow)
+{
+	__atomic_store_n(&((struct nic_receiver *)nics->receivers.rows + flow)->each_message, 1,
+			 __ATOMIC_RELAXED);
+}
+
 const struct nic_port *nic_port(const struct nic_tables *nics, uint32_t nic)
 {
 	return (const struct nic_port *)nics->ports.rows + nic;

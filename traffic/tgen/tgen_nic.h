@@ -34,6 +34,7 @@ void nic_tables_close(struct nic_tables *nics);
 
 struct nic_sender *nic_sender(const struct nic_tables *nics, uint32_t flow);
 const struct nic_receiver *nic_receiver(const struct nic_tables *nics, uint32_t flow);
+void nic_ring_each(const struct nic_tables *nics, uint32_t flow); /* its bell rings for each message */
 const struct nic_port *nic_port(const struct nic_tables *nics, uint32_t nic);
 bool nic_has_row(const struct nic_tables *nics, uint32_t flow); /* a NIC sends or caps the flow */
 

@@ -80,7 +80,7 @@ static int plan(struct run *run)
 		if (flow->spec->start_ns < c->duration_ns) /* else it is logged as one that waited */
 			rc = timers_add(&run->timers, (struct timer){ flow->due_ns, TIMER_START, i });
 	}
-	return rc ? rc : job_plan(run);
+	return rc;
 }
 
 static int index_receivers(struct run *run)

@@ -7,6 +7,7 @@
  *   tgen_net       sockets; tgen_receivers: those where flows arrive; tgen_memory: their memory
  *   tgen_hosts     network namespaces
  *   tgen_nic       the NICs' tables; tgen_pairs: what a flow takes over from the last one between its ends
+ *   job_state      how far each node of a job (job_table) is
  *   tgen_log       the files; tgen_matrix: the part of the state matrix
  *   tgen_run       these together: what a run keeps
  *   tgen_publish   the rows of flows in the state matrix, which others read while the run is under way
@@ -15,7 +16,7 @@
  *   tgen_tcp       what one flow does at a time or an event; the same for datagrams in tgen_udp, and in
  *                  tgen_rdma for flows that a NIC sends of its own
  *   tgen_transport the choice between them
- *   tgen_job       jobs (job_table), whose messages are what their connections offer
+ *   tgen_job       jobs, whose messages are what their connections offer
  *   tgen_setup     what is open before the traffic starts; tgen_warm: frames over each path
  *   tgen_loop      the loop and the samples; tgen_end: the last counts, and the logs
  *
@@ -38,7 +39,7 @@
 #include "flow_table.h"
 #include "tgen_clock.h"
 #include "tgen_hosts.h"
-#include "tgen_job.h"
+#include "job_state.h"
 #include "tgen_log.h"
 #include "tgen_matrix.h"
 #include "tgen_memory.h"

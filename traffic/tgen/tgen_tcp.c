@@ -306,8 +306,9 @@ static int received(struct run *run, uint32_t number, uint64_t bytes)
 	int rc = 0;
 
 	flow->received += bytes;
-	if (flow->messages.any && bytes && !left_of(flow))
-		rc = job_arrived(run, number, flow->received, clock_read(&run->clock));
+	if (flow->messages.any && bytes && !left_of(flow) &&
+	    job_arrived(&run->job, &flow->messages, flow->received, clock_read(&run->clock)))
+		rc = tcp_expect(run, number);
 	if (rc)
 		return rc;
 	if (flow->spec->size_bytes && flow->received == flow->spec->size_bytes) {

@@ -9,7 +9,6 @@ from typing import Any
 
 from dc_gym.ctrl.actuators.selection import ActuatedPort
 from dc_gym.run.plan import rerouting
-from dc_gym.run.plan.jobs import placed_jobs
 from dc_gym.spec import Spec
 from dc_gym.topologies.buckets import Buckets
 from dc_gym.topologies.changes import Change
@@ -47,8 +46,8 @@ class Experiment:
         flows, notes = spec.flows_with_notes(graph)
         schedule = _schedule(spec, flows, graph, router, spec.seed)
         nic_flows = len(schedule.flows) if spec.controller.nic else 0
-        job_nodes = sum(len(placed.job.graph.nodes) for placed in placed_jobs(schedule))
-        lab = spec.lab.sized(len(graph.hosts), nic_flows, job_nodes)
+        jobs = {id(flow.job): flow.job for flow in flows if flow.job is not None}
+        lab = spec.lab.sized(len(graph.hosts), nic_flows, sum(len(job.graph.nodes) for job in jobs.values()))
         lab = replace(lab, t0_ns=Waits.of(graph).t0_ns(lab.t0_ns, len(schedule.flows)))
         sized = replace(spec, lab=lab) if spec.ground == "lab" else spec
         changes = spec.changes(graph)

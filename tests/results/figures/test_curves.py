@@ -250,7 +250,8 @@ def test_every_metric_and_every_title_is_there(sweep: Path) -> None:
     summary = curves.find_results(sweep)[0].summary
     lists = {name for name, value in summary.items() if isinstance(value, list)} - {"flow_goodput_bps"}
     ports = {name for name in summary if name.endswith("_port")}
-    only_in_some = {"paused_share", "pauses", "return"}
+    jobs = {"job_s", "job_iterations", "iteration_mean_s", "iteration_max_s", "bus_bandwidth_bps", "exposed_share"}
+    only_in_some = {"paused_share", "pauses", "return", *jobs}
     assert names.TITLES.keys() - only_in_some == summary.keys() - lists - ports - {"classes", "class_drops"}
     assert set(titles.KEYS) <= set(spec.keys())
     assert (

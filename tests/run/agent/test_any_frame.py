@@ -20,8 +20,8 @@ from dc_gym.topologies import presets
 from tests.run.agent.made import STEP, random_frame, scene
 
 SCENES = [
-    *[([], hosts) for hosts in ("all", "senders")],
-    (['workload.kind="all_to_all"', 'workload.transport="udp"', 'workload.rate="3Mbit/s"'], "all"),
+    *[(['workload.size="1MB"'], hosts) for hosts in ("all", "senders")],
+    (['workload.kind="all_to_all"', 'workload.transport="udp"', 'workload.rate="3Mbit/s"', 'workload.size="1MB"'], "all"),
     (['workload.kind="partition_aggregate"', "workload.senders=2", 'workload.size="10kB"', 'workload.interval="100ms"'], "all"),
     (['workload.kind="none"'], "all"),
 ]
