@@ -28,7 +28,7 @@ UNIT_TESTS = {
     "test_calls": ("dc_gym/daemon/calls.c",),
     "test_boot_file": ("kernel/boot_file.c",),
     "test_flow_table": ("traffic/tgen/flow_table.c", *RECORD_FILE),
-    "test_job": ("traffic/tgen/job_table.c", "traffic/tgen/job_state.c", "traffic/tgen/tgen_job.c", "traffic/tgen/tgen_timers.c", *RECORD_FILE),
+    "test_job": (*(f"traffic/tgen/{name}.c" for name in ("job_table", "job_state", "tgen_job", "tgen_timers")), *RECORD_FILE),
     "test_tgen_parts": tuple(f"traffic/tgen/{name}.c" for name in (
         "tgen_log", "tgen_timers", "tgen_warm", "tgen_matrix", "tgen_pace", "tgen_publish", "tgen_nic",
     )),
