@@ -155,7 +155,8 @@ static __always_inline void arrive(struct nic_receiver *r, const struct nic_fram
 	due->bell = r->expected == r->total_packets || (ended && r->each_message);
 }
 
-/* Tells the host of the end of a flow, or of a message: a copy of the frame under another EtherType, at the ring. */
+/* Tells the host of the end of a flow, or of a message: a copy of the frame under another EtherType, at the
+ * ring. */
 static __always_inline void ring_bell(struct __sk_buff *skb, const struct nic_port *port)
 {
 	uint16_t type = bpf_htons(NIC_BELL_ETHERTYPE);
