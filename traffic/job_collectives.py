@@ -139,12 +139,12 @@ def _edges(node: Any, waits: Any) -> Any:
 def _requires(source: Any, destination: Any, step: Any, ranks: int) -> Any:
     """Returns what sends wait for: the messages of their rank in the last step before, or its calc where there is none."""
     steps, count = int(step.max()) + 1, len(step)
-    place = np.concatenate([source, destination]) * steps + np.tile(step, 2)
-    order = np.argsort(place, kind="stable")
-    places = place[order]
-    last = np.searchsorted(places, place[:count]) - 1
-    has = (last >= 0) & (places[last] // steps == source)
-    first = np.searchsorted(places, places[last])
+    moment = np.concatenate([source, destination]) * steps + np.tile(step, 2)
+    order = np.argsort(moment, kind="stable")
+    moments = moment[order]
+    last = np.searchsorted(moments, moment[:count]) - 1
+    has = (last >= 0) & (moments[last] // steps == source)
+    first = np.searchsorted(moments, moments[last])
     length = np.where(has, last - first + 1, 0)
     sends = np.repeat(np.arange(count), length)
     within = np.arange(len(sends)) - np.repeat(np.cumsum(length) - length, length)

@@ -338,7 +338,7 @@ def _add_train(commands: Any) -> None:
 
 
 def _add_evaluate(commands: Any) -> None:
-    summary = "measure a policy on the held-out episodes of a task, beside constants, a static rule and an oracle (extra `rl`)"
+    summary = "measure a policy on held-out episodes of a task, beside constants, a static rule and an oracle (extra `evaluate`)"
     example = "dcgym evaluate results/ppo/policy.npz dcgym/ChangingLink-v1"
     parser = _add(commands, "evaluate", summary, example, _delegate("dc_gym.cli.evaluate"))
     parser.add_argument("policy", nargs="?", metavar="POLICY", help="as controller.policy (default: none, the ladder alone)")

@@ -82,8 +82,8 @@ class Ladder:
     def reached(self) -> float:
         """The share of the distance from the best constant to the oracle that the policy reaches."""
         assert self.policy is not None
-        low, high, own = (interquartile_mean(rung.returns) for rung in (self.best, self.oracle, self.policy))
-        return (own - low) / (high - low)
+        low, high, mean = (interquartile_mean(rung.returns) for rung in (self.best, self.oracle, self.policy))
+        return (mean - low) / (high - low)
 
 
 def interquartile_mean(values: Floats) -> float:
@@ -128,11 +128,11 @@ def measure(
         say(name)
         return Rung(name, evaluate(task.spec(*overrides, *keys) if keys else spec, acts, seeds))
 
-    own = None if policy is None else rung(str(policy), policy)  # first: a policy that does not fit shows at once
+    measured = None if policy is None else rung(str(policy), policy)  # first: a policy that does not fit shows at once
     constants = [rung(f"constant {level:g}", partial(Constant, level=level)) for level in levels]
     constants.sort(key=lambda constant: interquartile_mean(constant.returns))
     rule = rung(task.rule, "max", *task.rule_keys)
-    return Ladder(constants[0], constants[-1], rule, rung("oracle", task.oracle), own)
+    return Ladder(constants[0], constants[-1], rule, rung("oracle", task.oracle), measured)
 
 
 def _stats() -> Any:

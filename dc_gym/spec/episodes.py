@@ -207,32 +207,32 @@ def check_draws(spec: Spec, graph: Graph, keys: Iterable[str]) -> None:
         KeyFault: One may not, or does not.
     """
     for name, distribution in spec.episodes.draw:
-        place = f"episodes.draw.{name}"
-        _require_drawable(spec, name, place, keys)
+        drawn_key = f"episodes.draw.{name}"
+        _require_drawable(spec, name, drawn_key, keys)
         if distribution.name != CHOICE:
-            distribution.ends(place, _kind(spec, name))
+            distribution.ends(drawn_key, _kind(spec, name))
         for value in distribution.values:
             try:
                 changed = with_values(spec, {name: value})
                 changed.flows_with_notes(graph, may_be_idle=True)
                 changed.changes(graph)
             except KeyFault as fault:
-                raise KeyFault(place, value, fault.why if fault.key == name else f"{fault.key}: {fault.why}") from None
+                raise KeyFault(drawn_key, value, fault.why if fault.key == name else f"{fault.key}: {fault.why}") from None
             except TestbedError as error:
-                raise KeyFault(place, value, str(error)) from None
+                raise KeyFault(drawn_key, value, str(error)) from None
 
 
-def _require_drawable(spec: Spec, name: str, place: str, keys: Iterable[str]) -> None:
+def _require_drawable(spec: Spec, name: str, drawn_key: str, keys: Iterable[str]) -> None:
     match = fullmatch(KEY, name)
     declared = _field(spec, name) if match else None
     if match and declared is None:
         known = OBSERVED if match["section"] == "agent" else all_fields(_class_of(match["section"]))
-        raise KeyFault(place, None, f"unknown key; {spelling.hint(match['name'], known)}")
+        raise KeyFault(drawn_key, None, f"unknown key; {spelling.hint(match['name'], known)}")
     if declared is None and name not in keys:
-        raise KeyFault(place, None, f"unknown key; {DRAWABLE}")
+        raise KeyFault(drawn_key, None, f"unknown key; {DRAWABLE}")
     if match is None or declared is None or not _is_drawable(match["section"], match["name"], declared):
-        raise KeyFault(place, None, f"is part of the network, which all episodes of a lab share; {DRAWABLE}")
-    _require_place(spec, name, place, match["section"])
+        raise KeyFault(drawn_key, None, f"is part of the network, which all episodes of a lab share; {DRAWABLE}")
+    _require_place(spec, name, drawn_key, match["section"])
 
 
 def _is_drawable(section: str, name: str, declared: Any) -> bool:
@@ -241,20 +241,20 @@ def _is_drawable(section: str, name: str, declared: Any) -> bool:
     return name not in FIXED and declared.metadata["kind"] not in (PATH, CODE_PATH)
 
 
-def _require_place(spec: Spec, name: str, place: str, section: str) -> None:
+def _require_place(spec: Spec, name: str, drawn_key: str, section: str) -> None:
     """Raises KeyFault if the spec lacks the entry that a key names, or a drawn key of an event."""
     numbers = [int(number) for number in findall(r"\[(\d+)\]", section)]
     array = spec.events if section.startswith("events") else spec.workload.beside or ()
     if numbers and numbers[0] >= len(array):
-        raise KeyFault(place, None, f"the spec has {len(array)} of these; number them from 0 on")
+        raise KeyFault(drawn_key, None, f"the spec has {len(array)} of these; number them from 0 on")
     if not section.startswith("events"):
         return
     event, last = array[numbers[0]], name.rpartition(".")[2]
     needed = "workload" if section.endswith(".workload") else last
     if getattr(event, fields_by_key(EventSpec)[needed].name) is None:
-        raise KeyFault(place, None, f"the event has no {needed}; give it one, which the drawn values replace")
+        raise KeyFault(drawn_key, None, f"the event has no {needed}; give it one, which the drawn values replace")
     if last == "rate" and spec.controller.telemetry:
-        raise KeyFault(place, None, f"the ports' telemetry of {spec.controller.name} has fixed rates; draw another key")
+        raise KeyFault(drawn_key, None, f"the ports' telemetry of {spec.controller.name} has fixed rates; draw another key")
 
 
 def _class_of(section: str) -> Any:

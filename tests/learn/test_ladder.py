@@ -38,7 +38,7 @@ def rung(name: str, *returns: float, fct: float = 1.0) -> Rung:
 
 def test_an_oracle_pays_by_distance_or_by_the_cost_of_its_task() -> None:
     worst, best = rung("worst", 0, 0, -100), rung("best", 10, 10, 10)
-    ladder = Ladder(worst, best, best, rung("oracle", 13.1, 12.9, 30, fct=0.81), rung("own", 11, 11, 11))
+    ladder = Ladder(worst, best, best, rung("oracle", 13.1, 12.9, 30, fct=0.81), rung("policy", 11, 11, 11))
     assert ladder.pays("").tolist() == [True, False, False] and not ladder.pays("fct_mean_s").any()
     cheap = Ladder(worst, best, best, rung("oracle", 10.1, 9.9, 30, fct=0.79), None)
     assert cheap.pays("fct_mean_s").tolist() == [True, False, True]
@@ -50,8 +50,8 @@ def test_the_middle_half_counts_and_its_interval_repeats() -> None:
     low, high = interval(values)
     assert interquartile_mean(values) == 3.5 and low < 3.5 < high and interval(values) == (low, high)
     assert interval(np.full(5, 2.0)) == (2.0, 2.0)
-    best, oracle, own = (rung(name, *[value] * 4) for name, value in (("best", 10.0), ("oracle", 30.0), ("own", 25.0)))
-    assert Ladder(best, best, best, oracle, own).reached == 0.75
+    best, oracle, policy = (rung(name, *[value] * 4) for name, value in (("best", 10.0), ("oracle", 30.0), ("policy", 25.0)))
+    assert Ladder(best, best, best, oracle, policy).reached == 0.75
 
 
 @pytest.mark.parametrize(

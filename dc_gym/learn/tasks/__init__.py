@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.spelling import unknown
-from dc_gym.spec import Spec, load
+
+if TYPE_CHECKING:
+    from dc_gym.spec import Spec
 
 HERE = Path(__file__).parent
 PREFIX, VERSION = "dcgym/", "-v1"
@@ -46,6 +49,8 @@ class Task:
 
     def spec(self, *overrides: str) -> Spec:
         """Returns the spec of held-out episodes."""
+        from dc_gym.spec import load  # registering the ids needs none of it
+
         return load(self.path, ["episodes.split=held-out", *overrides])
 
 

@@ -42,11 +42,10 @@ class AtBottleneck:
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         """Returns the action (see Policy)."""
         scene, info = self._scene, frame.info
-        line_bps = scene.rate_bps if info.capacities is None else info.capacities.at(frame.t_ns)
         drain_bps = float(frame.cells[self._row, PLACES["backlog_bytes"]]) * 8e9 / (DRAIN_STEPS * scene.step_ns)
         hosts = info.host[going(frame, scene.step_ns)]
         senders = np.bincount(hosts[hosts >= 0], minlength=len(scene.hosts)) > 0
-        share_bps = max(0.0, float(line_bps[self._row]) - drain_bps) / max(1, int(np.count_nonzero(senders)))
+        share_bps = max(0.0, float(scene.capacity_bps(frame)[self._row]) - drain_bps) / max(1, int(np.count_nonzero(senders)))
         return self._action.from_values(np.where(senders, np.maximum(share_bps, scene.floor_bps), scene.floor_bps))
 
 
@@ -60,7 +59,7 @@ class FullPipe:
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         """Returns the action (see Policy)."""
         info = frame.info
-        rate_bps = float((self._scene.rate_bps if info.capacities is None else info.capacities.at(frame.t_ns))[self._row])
+        rate_bps = float(self._scene.capacity_bps(frame)[self._row])
         queued_ns = float(frame.cells[self._row, PLACES["backlog_bytes"]]) * 8e9 / rate_bps
         round_trip_ns = np.maximum(frame.flows["srtt_us"] * 1000.0 - queued_ns, info.base_rtt_ns)
         packets = FILL * rate_bps * round_trip_ns / 8e9 / self._scene.frame_bytes / len(info)

@@ -420,8 +420,7 @@ def _enforced(frame: Frame, scene: Scene) -> Floats:
 
 
 def _capacity(frame: Frame, scene: Scene) -> Floats:
-    capacities = frame.info.capacities
-    return np.ones(len(scene.ports)) if capacities is None else np.array(capacities.at(frame.t_ns)) / scene.rate_bps
+    return scene.capacity_bps(frame) / scene.rate_bps
 
 
 def _sum_over_hosts(values: Floats, frame: Frame, scene: Scene, chosen: npt.NDArray[np.bool_]) -> Floats:

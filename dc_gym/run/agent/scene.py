@@ -276,6 +276,11 @@ class Scene:
         """Returns the row of the port of a row, which may be a class's row."""
         return row if row < len(self.ports) else int(self.classes.port[row - len(self.ports)])
 
+    def capacity_bps(self, frame: Frame) -> Floats:
+        """Returns the rates in force at the time of a frame, [ports]: line rates but for events, and 0 where a link is cut."""
+        capacities = frame.info.capacities
+        return self.rate_bps if capacities is None else np.array(capacities.at(frame.t_ns), np.float64)
+
     def share(self, rates_bps: Floats) -> Floats:
         """Returns rates as shares of the hosts' line rates, [hosts]. Rewards call these shares the action."""
         return rates_bps / self.line_bps

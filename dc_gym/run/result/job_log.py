@@ -26,9 +26,9 @@ def read(folder: Path, schedule: Schedule, duration_ns: int) -> dict[str, Any]:
     placed_here = list(placed_jobs(schedule))
     times = tgen_log.read_job(folder / LOG) if placed_here else np.empty(0, tgen_log.JOB_DTYPE)
     for placed in placed_here:
-        own = times[placed.first_node + 1 : placed.last_node]
-        tables["messages"].append(_messages(placed, own))
-        tables["ranks"] += _ranks(placed, own, duration_ns)
+        of_nodes = times[placed.first_node + 1 : placed.last_node]
+        tables["messages"].append(_messages(placed, of_nodes))
+        tables["ranks"] += _ranks(placed, of_nodes, duration_ns)
     return {name: np.concatenate(parts) if parts else empty(name) for name, parts in tables.items()}
 
 
@@ -109,8 +109,8 @@ def timeline(nodes: Records, times: Records, ranks: int, bounds: Column) -> dict
     transfer = (np.cumsum(np.concatenate(transfers)[order])[:-1] > 0) & ~computes
     length = np.where(of_rank[1:] == of_rank[:-1], np.diff(at_ns), 0)
     period = np.clip(np.searchsorted(bounds, at_ns[:-1], "right") - 1, 0, len(bounds) - 2)
-    place = period * ranks + of_rank[:-1]
+    cell = period * ranks + of_rank[:-1]
     states = {"calc_ns": computes, "transfer_ns": transfer, "wait_ns": ~computes & ~transfer}
     size = (len(bounds) - 1) * ranks
-    sums = {name: np.bincount(place, np.where(state, length, 0), size) for name, state in states.items()}
+    sums = {name: np.bincount(cell, np.where(state, length, 0), size) for name, state in states.items()}
     return {name: column.astype(np.int64).reshape(-1, ranks) for name, column in sums.items()}

@@ -44,7 +44,7 @@ def conclude(run: PreparedRun, ovs: OpenVSwitch, partial: Path, clock: Clock, pr
     if lost := counts.found["acks"].get("lost"):
         room = f"the record of ACKs has room for {counts.found['acks']['kept']:,}, and {lost:,} later ones are not in it"
         progress.announce(f"warning: {room}; name fewer flows in monitor.tcp_flows, or shorten time.duration")
-    digest = results.write_tables(partial, Names.of(ports), read_tables(experiment, private / OUT, counts.t0_ns))
+    digest = results.write_tables(partial, Names.of(ports), read_tables(experiment, private / OUT, counts))
     shutil.rmtree(private)
     if experiment.spec.capture.ports:
         shutil.copyfile(DISSECTOR, partial / CAPTURES / DISSECTOR.name)

@@ -69,8 +69,9 @@ def read_counts(experiment: Experiment, folder: Path) -> RunCounts:
     return replace(counts, deadlock=circle)
 
 
-def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, Iterator[Records]]:
+def read_tables(experiment: Experiment, folder: Path, counts: RunCounts) -> dict[str, Iterator[Records]]:
     """Returns the tables of a run, in pieces, because some may be larger than memory. `folder` has the ground's files."""
+    t0_ns = counts.t0_ns
     names = Names.of(results.port_rows(experiment.graph))
     flows = tgen_log.read_flows(folder / "flows.bin")
     duration_ns, started = experiment.spec.time.duration_ns, flows["flow"][flows["start_ns"] >= 0]
@@ -82,10 +83,9 @@ def read_tables(experiment: Experiment, folder: Path, t0_ns: int) -> dict[str, I
         **nic_log.read_counts(folder, duration_ns, started, queued),
         **job_log.read(folder, experiment.schedule, duration_ns),
     }
-    found = plain_json.read(folder / GROUND)
     balanced = {
-        "nexthops": next_hops(found["next_hops"], forwarding.groups_of(experiment), names, duration_ns),
-        "reordering": _reordering(found["reordering"], names, duration_ns),
+        "nexthops": next_hops(counts.found["next_hops"], forwarding.groups_of(experiment), names, duration_ns),
+        "reordering": _reordering(counts.found["reordering"], names, duration_ns),
     }
     samples = (records_of(TABLES["tcp"], piece) for piece in tgen_log.sample_pieces(folder / "samples.bin"))
     trace = folder / "queues.trace"
