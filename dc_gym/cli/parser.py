@@ -350,6 +350,22 @@ def _add_evaluate(commands: Any) -> None:
     _add_quiet(parser)
 
 
+def _add_record(commands: Any) -> None:
+    summary = "write episodes of a policy in a task as a dataset of Minari, for learning from it (extra `offline`)"
+    parser = _add(commands, "record", summary, "dcgym record dcgym/ChangingLink-v1", _delegate("dc_gym.cli.record"))
+    parser.add_argument("task", metavar="TASK", help="a task of the suite, such as dcgym/ChangingLink-v1")
+    policy = "as controller.policy, or oracle, that of the task (default: %(default)s)"
+    parser.add_argument("--policy", default="oracle", metavar="POLICY", help=policy)
+    parser.add_argument("--episodes", type=arguments.count, default=20, metavar="N", help="episodes (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the first episode (default: %(default)s)")
+    parser.add_argument("--name", default="", metavar="NAME", help="name of the dataset (default: the policy's)")
+    folder = "folder of Minari's datasets (default: %(default)s)"
+    parser.add_argument("--out", type=Path, default=Path("results/minari"), metavar="DIR", help=folder)
+    changed = "replace one key of the task (may be repeated)"
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=changed)
+    _add_quiet(parser)
+
+
 def _add_export(commands: Any) -> None:
     summary = "write a training's policy to a file that runs without RLlib (--set controller=policy.npz)"
     example = "dcgym export results/ppo --out ppo.npz\n  dcgym export results/ppo/checkpoints/iteration-000010"
@@ -681,6 +697,7 @@ ADD = {
     "attach": _add_attach,
     "train": _add_train,
     "evaluate": _add_evaluate,
+    "record": _add_record,
     "export": _add_export,
     "study": _add_study,
     "reproduce": _add_reproduce,

@@ -24,6 +24,7 @@ from dc_gym.base.errors import AgentError
 from dc_gym.learn.gymnasium_parts import RENDERING, Copied, Limited, Pictures
 from dc_gym.learn.session import Session, check_seed
 from dc_gym.learn.stepper import LabStepper
+from dc_gym.learn.tasks import TASKS
 from dc_gym.learn.turn import Turn, in_turn
 from dc_gym.run.agent.episode import EpisodeTracker
 from dc_gym.run.agent.lazy_info import LazyInfo
@@ -45,7 +46,7 @@ def as_spec(spec: Spec | str | Path | Mapping[str, Any], overrides: Iterable[str
     """Returns a Spec.
 
     Args:
-        spec: A Spec, the path of a spec file, or a dict of its keys.
+        spec: A Spec, the path of a spec file, the id of a task of the suite, or a dict of its keys.
         overrides: Texts "key=value" as for `dcgym run --set`.
         ground: Short for the override "ground=...".
 
@@ -59,7 +60,7 @@ def as_spec(spec: Spec | str | Path | Mapping[str, Any], overrides: Iterable[str
         return spec
     if isinstance(spec, Mapping):
         return vary({"name": "environment", **spec}, Path.cwd(), "spec", overrides, {}, "spec")
-    return load(spec, overrides)
+    return load(next((task.path for task in TASKS if task.id == spec), spec), overrides)
 
 
 def check_options(options: Mapping[str, Any] | None) -> bool:
@@ -137,7 +138,7 @@ class DataCenterEnv(Limited, Copied, gymnasium.Env[Vector, npt.NDArray[np.floati
         """Makes the environment; the network boots at the first reset.
 
         Args:
-            spec: A spec file, a Spec, or a dict of its keys.
+            spec: A spec file, a Spec, the id of a task of the suite, or a dict of its keys.
             overrides: Texts "key=value" that replace keys.
             ground: "lab" or "host"; replaces the spec's ground.
             folder: The parent of the network's own folder, which exists as long as the network; None: the folder for temporary

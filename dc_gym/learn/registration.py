@@ -75,6 +75,5 @@ def register_all() -> None:
     for name, spec in SPECS.items():
         register(name, ENTRY, vector_entry_point=VECTOR_ENTRY, kwargs={"spec": spec}, disable_env_checker=True)
     for task in TASKS:
-        keys = {"spec": str(task.path)}
-        register(task.id, ENTRY, vector_entry_point=VECTOR_ENTRY, kwargs=keys, disable_env_checker=True)
+        register(task.id, ENTRY, vector_entry_point=VECTOR_ENTRY, kwargs={"spec": task.id}, disable_env_checker=True)
     register(ANY, ENTRY, vector_entry_point=VECTOR_ENTRY, disable_env_checker=True)

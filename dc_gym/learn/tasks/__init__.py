@@ -49,9 +49,13 @@ class Task:
 
     def spec(self, *overrides: str) -> Spec:
         """Returns the spec of held-out episodes."""
+        return self.training_spec("episodes.split=held-out", *overrides)
+
+    def training_spec(self, *overrides: str) -> Spec:
+        """Returns the spec of the episodes of trainings."""
         from dc_gym.spec import load  # registering the ids needs none of it
 
-        return load(self.path, ["episodes.split=held-out", *overrides])
+        return load(self.path, overrides)
 
 
 ORACLES = f"{__name__}.oracles"
