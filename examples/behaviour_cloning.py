@@ -40,10 +40,8 @@ def main() -> None:
     dataset = minari.load_dataset(args.dataset)
     episodes = list(dataset)
     test, train = episodes[::EVERY], [one for number, one in enumerate(episodes) if number % EVERY]
-    observations, actions = (np.concatenate(arrays) for arrays in zip(*((e.observations[:-1], e.actions) for e in train)))
-    net = MLPRegressor(hidden_layer_sizes=(64, 64), activation="tanh", max_iter=500, random_state=args.seed).fit(
-        observations, actions
-    )
+    net = MLPRegressor(hidden_layer_sizes=(64, 64), activation="tanh", max_iter=500, random_state=args.seed)
+    net.fit(np.concatenate([one.observations[:-1] for one in train]), np.concatenate([one.actions for one in train]))
     error = [np.abs(net.predict(one.observations[:-1]) - one.actions).mean() for one in test]
     print(f"episodes     {len(train)} learnt, {len(test)} others: mean error of an action {np.mean(error):.3f}")
     layers = [(weight.T, bias) for weight, bias in zip(net.coefs_, net.intercepts_, strict=True)]
