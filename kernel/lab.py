@@ -47,6 +47,7 @@ LAST_LINES = 15
 LOG_LINE_CHARS = 1 << 20  # more without a newline are shown as lines of their own
 STANDSTILL_WALL = 10
 TRACED = "t"  # the state of a process that a debugger has stopped
+ASLEEP = "S"  # that of one that waits; one that is stopped, or waits for a CPU, may yet notice what has happened
 UNWATCHED_S = 2.0  # the watchdog asks more often, unless its process was stopped
 _TRACE = re.compile(r"\[<[0-9a-f]{8,}>\]")  # a line of a kernel call trace; the full trace is in lab.log
 _POWER_DOWN = re.compile(r"(\[ *\d+\.\d+\] )?reboot: Power down$")  # the kernel's last words in every lab
@@ -119,7 +120,7 @@ class _Standstill:
     seen_s: float | None = None
     """Wall clock, in s, of the last question."""
     dead: frozenset[int] = frozenset()
-    """The lab's processes that had ended at the last look, and for which it had not waited."""
+    """The lab's processes that had ended at the last look, and for which it had not waited though it was asleep."""
     lost: frozenset[int] = frozenset()
     """Processes that had ended at the last two looks: the lab has not noticed their end, and may wait for them."""
 
@@ -136,7 +137,8 @@ class _Standstill:
             return ""
         below = children(lab_pid)
         self.looked_s, used_s = now_s, _cpu_s(lab_pid, below)
-        dead = frozenset(pid for pid, stat in below.items() if stat.state == "Z")
+        is_asleep = lab is not None and lab.state == ASLEEP
+        dead = frozenset(pid for pid, stat in below.items() if is_asleep and stat.state == "Z")
         self.dead, self.lost = dead, self.dead & dead
         if self.used_s is None:
             self.used_s = used_s
