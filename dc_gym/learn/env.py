@@ -24,7 +24,7 @@ from dc_gym.base.errors import AgentError
 from dc_gym.learn.gymnasium_parts import RENDERING, Copied, Limited, Pictures
 from dc_gym.learn.session import Session, check_seed
 from dc_gym.learn.stepper import LabStepper
-from dc_gym.learn.tasks import TASKS
+from dc_gym.learn.tasks import path_of
 from dc_gym.learn.turn import Turn, in_turn
 from dc_gym.run.agent.episode import EpisodeTracker
 from dc_gym.run.agent.lazy_info import LazyInfo
@@ -60,7 +60,7 @@ def as_spec(spec: Spec | str | Path | Mapping[str, Any], overrides: Iterable[str
         return spec
     if isinstance(spec, Mapping):
         return vary({"name": "environment", **spec}, Path.cwd(), "spec", overrides, {}, "spec")
-    return load(next((task.path for task in TASKS if task.id == spec), spec), overrides)
+    return load(path_of(spec), overrides)
 
 
 def check_options(options: Mapping[str, Any] | None) -> bool:

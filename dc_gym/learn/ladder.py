@@ -33,7 +33,7 @@ class Constant:
     def __init__(self, context: PolicyContext, level: float) -> None:
         """`level` is from -1, the lowest, to 1, the highest."""
         space = context.action.space
-        self._action = space.low + (level + 1) / 2 * (space.high - space.low)
+        self._action: npt.NDArray[np.floating] = space.low + (level + 1) / 2 * (space.high - space.low)
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         """Returns the same action always (see Policy)."""

@@ -4,7 +4,7 @@
 `iroko-thesis` is Table 2 of Iroko's thesis (Ruffy, UBC 2019). That table does not give discount, nets, replay size and batch of
 DDPG, or REINFORCE's batch; these are today's RLlib defaults, or ours where a comment says so. `default` is ours: usual values and
 small nets, not tuned. `mended` is `default` with remedies for faults of APPO and DDPG (docs/iroko.md). `ports`
-is ours, for many switch ports that share a policy, `marking` for one agent that sets the marking of all.
+is ours, for many switch ports that share a policy, `marking` for one agent that sets the marking of all, `suite` for the tasks.
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ _MENDED: Mapping[str, Sections] = {
     "DDPG": {"training": {**_DEFAULT["DDPG"]["training"], "preactivation_l2": 0.01}, "model": _SMALL},
 }
 
+SUITE = "suite"
+"""The preset of the tasks of the suite, if no other is given."""
 PRESETS: Mapping[str, Mapping[str, Sections]] = {
     "default": _DEFAULT,
     "mended": {**_DEFAULT, **_MENDED},
@@ -111,6 +113,19 @@ PRESETS: Mapping[str, Mapping[str, Sections]] = {
                 "train_batch_size_per_learner": 400,
                 "minibatch_size": 100,
                 "num_epochs": 8,
+            },
+            "model": _SMALL,
+        },
+    },
+    SUITE: {
+        "PPO": {
+            "training": {
+                "lr": 1e-3,
+                "gamma": 0.9,
+                "lambda_": 0.9,
+                "train_batch_size_per_learner": 1000,
+                "minibatch_size": 250,
+                "num_epochs": 10,
             },
             "model": _SMALL,
         },

@@ -72,6 +72,11 @@ TASKS = (
 )
 
 
+def path_of(spec: str | Path) -> str | Path:
+    """Returns the spec file of a task's id, and anything else as it is."""
+    return next((task.path for task in TASKS if task.id == str(spec)), spec)
+
+
 def find(name: str) -> Task:
     """Returns the task of an id, or of its middle part. Raises UsageError if there is none."""
     short = name.removeprefix(PREFIX).removesuffix(VERSION)
