@@ -28,6 +28,48 @@ static __always_inline struct nic_token *token_in(struct nic_frame *frame)
 	return (void *)frame + TOKEN_AT;
 }
 
+/* --- selective repeat: windows with a bit for each packet --- */
+
+static __always_inline uint64_t *word_of(uint64_t *window, uint64_t psn)
+{
+	return &window[psn % NIC_WINDOW_PACKETS / 64];
+}
+
+static __always_inline uint64_t bit_of(uint64_t psn)
+{
+	return 1ull << (psn & 63);
+}
+
+/* The packet leaves once more or is acknowledged. False: it was not trimmed. */
+static __always_inline bool forget_trimmed(struct nic_sender *s, uint64_t psn)
+{
+	uint64_t *word = word_of(s->trimmed, psn);
+
+	if (!(*word & bit_of(psn)))
+		return false;
+	*word &= ~bit_of(psn);
+	s->trims--;
+	return true;
+}
+
+/* Returns the first packet that was trimmed; there is one. */
+static __noinline uint64_t take_trimmed(struct nic_sender *s)
+{
+	uint64_t psn = s->acked;
+
+	for (int i = 0; i < (int)NIC_WINDOW_PACKETS && !forget_trimmed(s, psn); i++)
+		psn++;
+	return psn;
+}
+
+/* All before `acked` have arrived; so far it was `before`. */
+static __noinline int forget_acked(struct nic_sender *s, uint64_t before)
+{
+	for (int i = 0; i < (int)NIC_WINDOW_PACKETS && s->trims && before < s->acked; i++)
+		forget_trimmed(s, before++);
+	return 0;
+}
+
 /* Payload of a packet and whether it is the last of its message. */
 static __always_inline uint32_t payload_of(const struct nic_sender *s, uint64_t psn, uint8_t *flags)
 {
@@ -73,7 +115,8 @@ static __always_inline bool window_full(const struct nic_sender *s)
 /* The flow has a packet that it may send. */
 static __always_inline bool ready(const struct nic_sender *s)
 {
-	return s->repeat < s->repeat_end || (s->next < s->end && !window_full(s));
+	return s->repeat < s->repeat_end || (settings.selective && s->trims) ||
+	       (s->next < s->end && !window_full(s));
 }
 
 /*
@@ -295,10 +338,15 @@ static __always_inline uint64_t next_packet(struct nic_sender *s, uint8_t *flags
 {
 	uint64_t psn = s->next;
 
-	if (s->repeat < s->repeat_end)
+	if (s->repeat < s->repeat_end) {
 		psn = s->repeat++;
-	else
+		if (settings.selective)
+			forget_trimmed(s, psn);
+	} else if (settings.selective && s->trims) {
+		psn = take_trimmed(s);
+	} else {
 		s->next++;
+	}
 	if (psn < s->high) {
 		*flags |= NIC_RESENT;
 		s->resent_packets++;
