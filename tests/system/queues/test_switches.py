@@ -9,6 +9,7 @@ import fabric_cases
 import fabric_lab
 import fabric_rules
 import pytest
+from fabric_nets import peer
 
 pytestmark = pytest.mark.lab
 COUNT = 10
@@ -40,10 +41,26 @@ def test_the_cases_are_worth_it(answered):
     for kind in fabric_cases.KINDS[1:]:
         assert sum(verdict.drops for verdict in verdicts[kind]) > 30, kind
     assert all(sum(verdict.marks for verdict in verdicts[kind]) > 30 for kind in fabric_cases.KINDS)
-    for kind in fabric_cases.KINDS[2:]:
+    assert sum(verdict.trims for verdict in verdicts["trimming"]) > 30
+    for kind in fabric_cases.KINDS[2:4]:
         assert sum(verdict.pauses for verdict in verdicts[kind]) > 300, kind
     hosts = [port.queue.kind for case, _ in answered["pauses of classes"] for port in case.ports]
     assert {"port", "bfifo"} <= set(hosts)
+
+
+def test_whole_trimmed_and_dropped_frames_add_up(answered):
+    """By the lab's counters alone: what left the hosts arrived whole, or trimmed, or was dropped."""
+    for case, reply in answered["trimming"]:
+        rows = fabric_lab.rows_of(reply)
+        end = max(t_ns for t_ns, _ in rows)
+        ends = {port: rows[end, port] for port in range(case.shape.ports) if case.shape.is_switch(port)}
+        number = len(case.ports[case.shape.routes["s0", 0]].queue.classes) - 1
+        dropped = sum(row[f"class {which} drops"] for row in ends.values() for which in range(number + 1))
+        to_hosts = [port for port in ends if not case.shape.is_switch(peer(port))]
+        trimmed = sum(ends[port][f"class {number} sent_packets"] for port in to_hosts)
+        assert len(case.frames) == fabric_lab.arrived(reply) + trimmed + dropped, case.name
+        again = sum(row[f"class {number} drops"] for row in ends.values())
+        assert sum(packets for packets, _ in reply["trims"]) == trimmed + again, case.name
 
 
 def test_rules(answered):
@@ -100,6 +117,18 @@ def test_other_classes_would_be_noticed(answered, values):
     assert any(
         fabric_lab.compare(other_classes(case, lambda rule: replace(rule, **values)), reply).faults for case, reply in pairs
     )
+
+
+@pytest.mark.parametrize("values", [{"bytes": 75}, {"bytes": 300}, {"dscp": 62}], ids=str)
+def test_other_trimming_would_be_noticed(answered, values):
+    def other(case):
+        ports = tuple(
+            replace(port, queue=replace(port.queue, trim=port.queue.trim and replace(port.queue.trim, **values)))
+            for port in case.ports
+        )
+        return with_times(case, ports)
+
+    assert any(fabric_lab.compare(other(case), reply).faults for case, reply in answered["trimming"])
 
 
 def test_other_statistics_would_be_noticed(answered):
