@@ -12,34 +12,32 @@ import rdma_lab
 from dc_gym.base.errors import SpecError
 from dc_gym.results.results import Result
 
-SENDERS = 16
-INCAST = f"""
+INCAST = """
 controller.name = "dcqcn"
 nic.retransmit = "selective"
-time = {{ duration = "20ms", warmup = "0s" }}
+nic.cnp_interval = "50us"
+time = { duration = "20ms", warmup = "0s" }
 monitor.interval = "1ms"
 metrics.slowdown = "off"
+[workload]
+kind = "incast"
+senders = 16
+rounds = 1
+size = "200kB"
 [topology]
-kind = "single"
-hosts = {SENDERS + 1}
 rate = "10Gbit/s"
 delay = "1us"
 buffer = "60kB"
-marking = "none"
-[workload]
-kind = "incast"
-senders = {SENDERS}
-size = "200kB"
+marking = "step"
+k_bytes = 20000
 """
+SINGLE = 'kind = "single"\nhosts = 17\n'
+LEAF_SPINE = 'kind = "leafspine"\nleaves = 2\nhosts_per_leaf = 9\nspines = 3\nbalance = "random"\nshared_buffer = "200kB"\n'
 TRIM = "topology.trim=128B"
-LEAF_SPINE = (
-    *("topology.kind=leafspine", "topology.leaves=2", "topology.hosts_per_leaf=9", "topology.spines=3"),
-    *("topology.balance=random", "topology.shared_buffer=200kB"),
-)
 
 
-def run(folder: Path, name: str, *settings: str) -> Result:
-    result = rdma_lab.run(folder, name, *settings, base=INCAST)
+def run(folder: Path, name: str, *settings: str, text: str = SINGLE) -> Result:
+    result = rdma_lab.run(folder, name, *settings, base=INCAST, text=text)
     assert result.fit, result.manifest["unfit_reasons"]
     assert {str(status) for status in result.column("flows", "status")} == {"done"}
     assert (result.records("flows")["received_bytes"] == 200_000).all()
@@ -59,19 +57,31 @@ def of_class(result: Result, name: str, column: str) -> int:
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize("network", [(), LEAF_SPINE, ("controller.name=hpcc",)], ids=["single", "leaf-spine", "telemetry"])
-def test_an_incast_drops_nothing_and_ends_sooner(folder: Path, network: tuple[str, ...]) -> None:
-    """Each frame that left a sender was accepted, or came a second time, or came trimmed."""
-    trimming, again, plain = run(folder, "a", TRIM, *network), run(folder, "b", TRIM, *network), run(folder, "c", *network)
-    summary, nics = trimming.summary, trimming.records("nic_flows")
-    assert summary["trimmed"] > 100 and summary["drops"] == 0
-    assert summary["nic_timeouts"] == 0
-    assert nics["nacks"].sum() >= summary["trimmed"]
-    assert nics["sent_packets"].sum() == nics["received_packets"].sum() + nics["dropped_packets"].sum()
-    assert nics["dropped_packets"].sum() >= summary["trimmed"]
+@pytest.mark.parametrize("network", [SINGLE, LEAF_SPINE], ids=["single", "leaf-spine"])
+def test_an_incast_drops_nothing_and_ends_sooner(folder: Path, network: str) -> None:
+    trimming, again, plain = (run(folder, name, *trim, text=network) for name, trim in (("a", (TRIM,)), ("b", (TRIM,)), ("c", ())))
+    assert trimming.summary["trimmed"] > 100 and trimming.summary["drops"] == 0
+    assert trimming.summary["nic_timeouts"] == 0
+    assert_adds_up(trimming)
     assert plain.summary["trimmed"] is None and plain.summary["drops"] > 0
     assert trimming.records("flows")["fct_ns"].max() < plain.records("flows")["fct_ns"].max()
     assert trimming.digest == again.digest
+
+
+def assert_adds_up(result: Result) -> None:
+    """Each frame that left a sender was accepted, or came a second time, or came trimmed, for which it was asked again."""
+    nics, trimmed = result.records("nic_flows"), result.summary["trimmed"]
+    assert nics["sent_packets"].sum() == nics["received_packets"].sum() + nics["dropped_packets"].sum()
+    assert nics["dropped_packets"].sum() >= trimmed and nics["resent_packets"].sum() >= trimmed
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("engine", ["native", "bpf"])
+def test_telemetry_fits_into_what_is_left(folder: Path, engine: str) -> None:
+    settings = ("controller.name=hpcc", "workload.senders=4", "topology.buffer=20kB", "topology.k_bytes=10kB")
+    result = run(folder, "a", *settings, "topology.trim=116B", f"nic.engine={engine}")
+    assert result.summary["trimmed"] > 100 and result.summary["drops"] == 0
+    assert_adds_up(result)
 
 
 @pytest.mark.lab
@@ -90,7 +100,7 @@ def test_frames_that_are_not_data_of_a_nic_are_dropped(folder: Path) -> None:
     """TCP beside RDMA fills the same queue."""
     beside = '[[workload.beside]]\nkind = "incast"\nsenders = 16\nsize = "200kB"\ntransport = "tcp"\n'
     settings = (TRIM, "controller.tcp=cubic")
-    result = rdma_lab.run(folder, "run", *settings, base=INCAST, text=beside)
+    result = rdma_lab.run(folder, "run", *settings, base=INCAST, text=SINGLE + beside)
     assert result.fit, result.manifest["unfit_reasons"]
     over_rdma = np.asarray(result.column("flows", "transport")) == "rdma"
     flows = result.records("flows")
@@ -117,10 +127,10 @@ def test_frames_that_are_not_data_of_a_nic_are_dropped(folder: Path) -> None:
 )
 def test_what_does_not_go_together_is_refused(tmp_path: Path, settings: tuple[str, ...], key: str) -> None:
     with pytest.raises(SpecError, match=f"{key}( =|:)"):
-        rdma_lab.load(tmp_path, TRIM, *settings, base=INCAST)
+        rdma_lab.load(tmp_path, TRIM, *settings, base=INCAST, text=SINGLE)
 
 
 @pytest.mark.parametrize("key", ["topology.trim_dscp=3", "topology.trim_buffer=10kB"])
 def test_parameters_of_trimming_need_it(tmp_path: Path, key: str) -> None:
     with pytest.raises(SpecError, match=r"topology\.trim;"):
-        rdma_lab.load(tmp_path, key, base=INCAST)
+        rdma_lab.load(tmp_path, key, base=INCAST, text=SINGLE)
