@@ -30,9 +30,11 @@ static __always_inline struct nic_token *token_in(struct nic_frame *frame)
 
 /* --- selective repeat: windows with a bit for each packet --- */
 
+#define WINDOW_WORDS (NIC_WINDOW_PACKETS / 64)
+
 static __always_inline uint64_t *word_of(uint64_t *window, uint64_t psn)
 {
-	return &window[psn % NIC_WINDOW_PACKETS / 64];
+	return &window[psn / 64 % WINDOW_WORDS];
 }
 
 static __always_inline uint64_t bit_of(uint64_t psn)
@@ -52,21 +54,43 @@ static __always_inline bool forget_trimmed(struct nic_sender *s, uint64_t psn)
 	return true;
 }
 
-/* Returns the first packet that was trimmed; there is one. */
+static __always_inline uint32_t ones_in(uint64_t word)
+{
+	word -= word >> 1 & 0x5555555555555555;
+	word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+	word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return word * 0x0101010101010101 >> 56;
+}
+
+/* Returns the first packet that was trimmed, and forgets it; there is one. */
 static __noinline uint64_t take_trimmed(struct nic_sender *s)
 {
-	uint64_t psn = s->acked;
+	uint64_t psn = s->acked, rest = 0;
 
-	for (int i = 0; i < (int)NIC_WINDOW_PACKETS && !forget_trimmed(s, psn); i++)
-		psn++;
+	for (int i = 0; i <= (int)WINDOW_WORDS; i++) {
+		rest = *word_of(s->trimmed, psn) >> (psn & 63);
+		if (rest)
+			break;
+		psn = (psn | 63) + 1;
+	}
+	psn += ones_in((rest & -rest) - 1);
+	forget_trimmed(s, psn);
 	return psn;
 }
 
 /* All before `acked` have arrived; so far it was `before`. */
 static __noinline int forget_acked(struct nic_sender *s, uint64_t before)
 {
-	for (int i = 0; i < (int)NIC_WINDOW_PACKETS && s->trims && before < s->acked; i++)
-		forget_trimmed(s, before++);
+	for (int i = 0; i <= (int)WINDOW_WORDS && before < s->acked; i++) {
+		uint64_t *word = word_of(s->trimmed, before), next = (before | 63) + 1;
+		uint64_t gone = *word & ~0ull << (before & 63);
+
+		if (next > s->acked)
+			gone &= bit_of(s->acked) - 1;
+		*word &= ~gone;
+		s->trims -= ones_in(gone);
+		before = next;
+	}
 	return 0;
 }
 
