@@ -59,7 +59,7 @@ def of_class(result: Result, name: str, column: str) -> int:
 @pytest.mark.lab
 @pytest.mark.parametrize("network", [SINGLE, LEAF_SPINE], ids=["single", "leaf-spine"])
 def test_an_incast_drops_nothing_and_ends_sooner(folder: Path, network: str) -> None:
-    trimming, again, plain = (run(folder, name, *trim, text=network) for name, trim in (("a", (TRIM,)), ("b", (TRIM,)), ("c", ())))
+    trimming, again, plain = (run(folder, name, *keys, text=network) for name, *keys in (("a", TRIM), ("b", TRIM), ("c",)))
     assert trimming.summary["trimmed"] > 100 and trimming.summary["drops"] == 0
     assert trimming.summary["nic_timeouts"] == 0
     assert_adds_up(trimming)

@@ -69,14 +69,11 @@ class FabricCase:
         return len(self.frames) - len(self.run.arrivals)
 
     def job(self) -> dict[str, Any]:
-        rows = [
-            (
-                frame.t_ns,
-                0,
-                f"{frame.t_ns},{frame.sender},{frame.length},{frame.ect + 2 * frame.data},{frame.seq},{frame.dscp},{frame.receiver}",
-            )
-            for frame in self.frames
-        ]
+        rows = []
+        for frame in self.frames:
+            flags = frame.ect + 2 * frame.data
+            row = (frame.t_ns, frame.sender, frame.length, flags, frame.seq, frame.dscp, frame.receiver)
+            rows.append((frame.t_ns, 0, ",".join(map(str, row))))
         rows += [(t_ns, 1, f"{t_ns},0,0,1,0") for t_ns in self.sample_times]
         schedule = "0,0,0,1,0\n" + "".join(f"{text}\n" for _, _, text in sorted(rows, key=lambda row: row[:2]))
         return {"net": self.net, "ports": to_plain(self.ports), "schedule": schedule, "repeat": self.repeat}

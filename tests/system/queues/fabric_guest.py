@@ -121,7 +121,6 @@ class Network:
         counters = [asdict(devices[end.node][end.ifname]) for end in self.ports]
         return [{counter: device[counter] for counter in DEVICE_COUNTERS} for device in counters]
 
-
     def trims(self) -> list[tuple[int, int]]:
         """Returns the frames that each port has trimmed, and the bytes that it has cut off, since it has its queue."""
         queues = {node: tc.queue_counters(sock) for node, sock in self._sockets.items()}
