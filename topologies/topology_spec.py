@@ -259,6 +259,8 @@ class TopologySpec(LinkSpec):
         why = ""
         if size >= self.frame_bytes:
             why = f"cuts nothing: a full frame has {self.frame_bytes} B; give less"
+        elif self.qdisc not in (None, "port"):
+            why = f"cannot go with topology.qdisc {self.qdisc!r}, which drops by rules of its own; leave out one"
         elif self.trim_room_bytes < size:
             why = "is above topology.trim_buffer, which has room for no frame; change one"
         elif self.pauses and all(rule.lossless for rule in rules):
@@ -338,9 +340,8 @@ class TopologySpec(LinkSpec):
             raise KeyFault("topology.classes", "lossless", 'needs pauses; give topology.pfc = "classes"')
         if pfc and self.classes and not lossless:
             raise KeyFault("topology.pfc", self.pfc, "has no class to pause; give one of topology.classes lossless = true")
-        shares = pfc or self.classes or self.shared_buffer_bytes is not None or self.trim_bytes is not None
-        if self.qdisc not in (None, "port") and shares:
-            raise KeyFault("topology.qdisc", self.qdisc, "has no classes, no shared buffer, no pauses, no trimming; leave it out")
+        if self.qdisc not in (None, "port") and (pfc or self.classes or self.shared_buffer_bytes is not None):
+            raise KeyFault("topology.qdisc", self.qdisc, "has no classes, no shared buffer and no pauses; leave it out")
 
     @property
     def frame_bytes(self) -> int:

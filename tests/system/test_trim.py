@@ -116,7 +116,7 @@ def test_frames_that_are_not_data_of_a_nic_are_dropped(folder: Path) -> None:
         (("nic.tcp=cubic",), "topology.trim"),
         (("ground=host",), "topology.trim"),
         (("topology.shared_buffer=1MB", "topology.pfc=classes"), "topology.trim"),
-        (("topology.qdisc=stock",), "topology.qdisc"),
+        (("topology.qdisc=stock",), "topology.trim"),
         (("topology.trim=2kB",), "topology.trim"),
         (("topology.trim=73B",), "topology.trim"),
         (("controller.name=hpcc", "topology.trim=100B"), "topology.trim"),
