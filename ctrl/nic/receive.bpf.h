@@ -143,11 +143,11 @@ static __always_inline void arrive(struct nic_receiver *r, const struct nic_fram
 	due->bell = r->expected == r->total_packets || (ended && r->each_message);
 }
 
-/* A packet came without its payload: it is asked for at once, unless it is here already. It may have overtaken
- * those before it, so it tells of no gap.
+/* A packet came without its payload: it is asked for at once, unless it is here already. It may have
+ * overtaken those before it, so it tells of no gap.
  */
-static __always_inline void arrive_trimmed(struct nic_receiver *r, const struct nic_frame *frame, uint64_t now,
-					   struct due *due)
+static __always_inline void arrive_trimmed(struct nic_receiver *r, const struct nic_frame *frame,
+					   uint64_t now, struct due *due)
 {
 	int32_t ahead = bpf_ntohl(frame->nic.psn) - (uint32_t)r->expected;
 

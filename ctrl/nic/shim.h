@@ -154,17 +154,17 @@ struct nic_sender {
 	/* likewise: packets from `acked` on that were trimmed on their way, one bit each, and how many */
 	uint64_t trimmed[NIC_WINDOW_PACKETS / 64];
 	uint64_t trims;
-	uint64_t due_ns;             /* earliest departure of the next packet */
-	uint64_t left_ns;            /* scheduled departure of the burst before */
-	uint64_t byte_ns;            /* at the rate in force, Q20 */
-	uint64_t wake_ns;            /* return of the live token; 0: at once, or in its turn at the line */
-	uint64_t timeout_ns;         /* time to send again from `acked`; 0: no ACK is owed */
-	uint32_t left_bytes;         /* that burst's */
-	uint32_t burst;              /* packets of the burst that leaves now */
-	uint32_t generation;         /* the newest token's */
-	uint32_t token;              /* the one that sends; 0: none. Others die, */
-	uint32_t timer;              /* but for the one that waits for timeout_ns; 0: none */
-	uint32_t parked;             /* no token sends: the poster of work has to ring */
+	uint64_t due_ns;     /* earliest departure of the next packet */
+	uint64_t left_ns;    /* scheduled departure of the burst before */
+	uint64_t byte_ns;    /* at the rate in force, Q20 */
+	uint64_t wake_ns;    /* return of the live token; 0: at once, or in its turn at the line */
+	uint64_t timeout_ns; /* time to send again from `acked`; 0: no ACK is owed */
+	uint32_t left_bytes; /* that burst's */
+	uint32_t burst;      /* packets of the burst that leaves now */
+	uint32_t generation; /* the newest token's */
+	uint32_t token;      /* the one that sends; 0: none. Others die, */
+	uint32_t timer;      /* but for the one that waits for timeout_ns; 0: none */
+	uint32_t parked;     /* no token sends: the poster of work has to ring */
 	uint32_t retries;
 	uint32_t unasked;  /* packets since one that asked for an ACK */
 	uint64_t asked;    /* the first packet behind the last that did */

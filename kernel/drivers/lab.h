@@ -305,9 +305,9 @@ struct tc_port_pfc {
 	__u32 whole_port; /* 1: PAUSE of IEEE 802.3x, for all classes at once */
 };
 
-/* DATA of a NIC (lab_int.h) that a lossy class would drop is cut to so many bytes, gets this DSCP, and waits in
- * this class if that has room. One that is no longer is cut to its headers. IP and UDP go on telling the old
- * length. Frames of this class itself are not cut.
+/* DATA of a NIC (lab_int.h) that a lossy class would drop is cut to so many bytes, gets this DSCP, and waits
+ * in this class if that has room. One that is no longer is cut to its headers. IP and UDP go on telling the
+ * old length. Frames of this class itself are not cut.
  */
 struct tc_port_trim {
 	__u32 bytes; /* of the frame; no header is cut, whatever it says */

@@ -544,7 +544,8 @@ static int port_check_trim(const struct nlattr *attr, u32 classes, struct netlin
 	const struct tc_port_trim *trim = attr ? nla_data(attr) : NULL;
 
 	if (trim && (trim->class >= classes || trim->dscp >= TC_PORT_DSCPS)) {
-		NL_SET_ERR_MSG_ATTR(extack, attr, "trimmed frames need a class that is there and a DSCP below 64");
+		NL_SET_ERR_MSG_ATTR(extack, attr,
+				    "trimmed frames need a class that is there and a DSCP below 64");
 		return -EINVAL;
 	}
 	return 0;
@@ -931,8 +932,7 @@ static int port_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put_u64_64bit(skb, TCA_PORT_SEED, q->seed, TCA_PORT_PAD) ||
 	    (q->tells && nla_put(skb, TCA_PORT_INT, sizeof(telemetry), &telemetry)) ||
 	    (q->named && port_dump_classes(skb, q)) || (q->pool && port_dump_buffer(skb, q)) ||
-	    (q->trim.bytes && port_dump_trim(skb, q)) ||
-	    port_dump_histogram(sch, skb))
+	    (q->trim.bytes && port_dump_trim(skb, q)) || port_dump_histogram(sch, skb))
 		return -EMSGSIZE;
 	return nla_nest_end(skb, nest);
 }
