@@ -27,6 +27,7 @@ local fields = {
   ack_request = ProtoField.bool("dcgym.flags.ack_request", "Answer at once", 8, nil, 2),
   resent = ProtoField.bool("dcgym.flags.resent", "Not the first time", 8, nil, 4),
   telemetry = ProtoField.bool("dcgym.flags.telemetry", "Has telemetry", 8, nil, TELEMETRY_FLAG),
+  trimmed = ProtoField.bool("dcgym.flags.trimmed", "Of a trimmed packet", 8, nil, 16),
   flow = ProtoField.uint32("dcgym.flow", "Flow"),
   psn = ProtoField.uint32("dcgym.psn", "Packet sequence number"),
   sum = ProtoField.uint32("dcgym.sum", "Tag", base.HEX),
@@ -76,7 +77,7 @@ local function dissect_header(buffer, tree)
   tree:add(fields.version, buffer(0, 1))
   tree:add(fields.opcode, buffer(1, 1))
   local flags = tree:add(fields.flags, buffer(2, 1))
-  for _, name in ipairs({ "last", "ack_request", "resent", "telemetry" }) do
+  for _, name in ipairs({ "last", "ack_request", "resent", "telemetry", "trimmed" }) do
     flags:add(fields[name], buffer(2, 1))
   end
   local opcode = OPCODES[buffer(1, 1):uint()]

@@ -245,6 +245,16 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class Trim:
+    """The way in which a port trims frames that it would drop: struct tc_port_trim of kernel/drivers/lab.h."""
+
+    bytes: int
+    number: int
+    """The class of trimmed frames."""
+    dscp: int
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """A parameter of one of Linux' qdiscs, as the kernel takes it below TCA_OPTIONS (topologies/qdiscs.py)."""
 
@@ -280,6 +290,7 @@ class Queue:
     pool: Pool | None = None  # port
     pause: Pause | None = None  # port
     packet_bytes: int = field(default=FRAME_BYTES, metadata=IF_GIVEN)  # fq: its limit is in packets of so many bytes
+    trim: Trim | None = field(default=None, metadata=IF_GIVEN)  # port
     settings: tuple[Setting, ...] = field(default=(), metadata=IF_GIVEN)
     """The parameters of a qdisc of Linux'."""
 

@@ -8,17 +8,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from dc_gym.base.errors import TopologyError
-from dc_gym.base.key import COUNT, NUMBER, SIZE, TEXT, TIME, WORDS, Get, KeyFault, check, field_of, key, own_keys
+from dc_gym.base.key import COUNT, KB, NUMBER, SIZE, TEXT, TIME, WORDS, Get, KeyFault, check, field_of, key, own_keys
 from dc_gym.base.registry import Registry
 from dc_gym.base.units import ETHERNET_BYTES, FRAME_BYTES, MTU_BYTES, format_size
 from dc_gym.topologies import buffers, marking, qdiscs
 from dc_gym.topologies.balance import ECMP, MODES, MOST_SAMPLES, PARAMETERS, WEIGHTS, Balance
 from dc_gym.topologies.buffers import ClassRule, SharedBuffers, Xoff
 from dc_gym.topologies.ecmp import ROUTINGS
-from dc_gym.topologies.graph import LARGEST_MTU_BYTES, LARGEST_QUEUE_BYTES, LEAST_MTU_BYTES, LONGEST_DELAY_NS
+from dc_gym.topologies.graph import CLASSES, DSCPS, LARGEST_MTU_BYTES, LARGEST_QUEUE_BYTES, LEAST_MTU_BYTES, LONGEST_DELAY_NS
 from dc_gym.topologies.links import RULES, LinkRule, LinkSpec
 
 HOST_QDISCS = ("bfifo", "fq")
+ONLY_CLASS, TRIMMED = "all", "trimmed"
+"""The names of the class of all packets, where a network has no others, and of that of trimmed frames."""
+TRIMMED_DSCP, TRIM_ROOM_BYTES = 63, 64 * KB
+LEAST_TRIM_BYTES = 74
+"""The headers of a frame of RDMA (ctrl/nic/shim.h)."""
 LARGEST_SCALE = 10**6
 TOPOLOGIES = Registry("topology.kind", TopologyError, ("wiring",))
 
@@ -162,6 +167,24 @@ class TopologySpec(LinkSpec):
         help="time of a pause, in 512 bit times; it is repeated after half of it",
     )
     classes: tuple[ClassRule, ...] | None = key(buffers.CLASS_RULES, help="[traffic classes](fabric.md#classes) of all ports")
+    trim_bytes: int | None = key(
+        SIZE,
+        low=LEAST_TRIM_BYTES,
+        otherwise="off",
+        help="[trimming](fabric.md#trimming): size to which switch ports cut a frame of RDMA data that they would drop; frames of"
+        " TCP and UDP are dropped as before. Needs a lab and `nic.retransmit` `selective`",
+    )
+    trim_dscp: int | None = key(
+        COUNT, low=0, high=DSCPS - 1, otherwise=str(TRIMMED_DSCP), help="DSCP of trimmed frames; no class may have it"
+    )
+    trim_buffer_bytes: int | None = key(
+        SIZE,
+        low=1,
+        high=LARGEST_QUEUE_BYTES,
+        otherwise=f'`"{format_size(TRIM_ROOM_BYTES)}"`',
+        help="queue limit of the strict class `trimmed` of each switch port, which goes before all others; of a shared buffer it"
+        " takes any free room",
+    )
     routing: str = key(
         TEXT,
         "ecmp",
@@ -210,6 +233,7 @@ class TopologySpec(LinkSpec):
         self._check_thresholds()
         self._check_buffers()
         self._check_balance()
+        self._check_trim()
 
     def _check_balance(self) -> None:
         """Raises KeyFault for parameters of another balance, one that lacks its own, and balance without a choice."""
@@ -225,6 +249,44 @@ class TopologySpec(LinkSpec):
             raise KeyFault(
                 "topology.balance", mode, 'cannot go with topology.routing "single", which has one path; leave out one'
             )
+
+    def _check_trim(self) -> None:
+        """Raises KeyFault where trimming could not work, or changed nothing."""
+        rules, size, dscp = self.classes or (), self.trim_bytes, self.trimmed_dscp
+        if size is None:
+            return
+        owner = next((rule.name for rule in rules if dscp in rule.dscp), None)
+        why = ""
+        if size >= self.frame_bytes:
+            why = f"cuts nothing: a full frame has {self.frame_bytes} B; give less"
+        elif self.qdisc not in (None, "port"):
+            why = f"cannot go with topology.qdisc {self.qdisc!r}, which drops by rules of its own; leave out one"
+        elif self.trim_room_bytes < size:
+            why = "is above topology.trim_buffer, which has room for no frame; change one"
+        elif self.pauses and all(rule.lossless for rule in rules):
+            why = "has no effect with topology.pfc where no class is lossy: nothing is dropped; leave out one"
+        elif owner is not None:
+            why = f"marks frames with DSCP {dscp}, which is of class {owner!r}; give another topology.trim_dscp"
+        elif len(rules) >= CLASSES or any(rule.name == TRIMMED for rule in rules):
+            why = f"adds a class {TRIMMED!r} to topology.classes, and a port has {CLASSES} of different names; change them"
+        if why:
+            raise KeyFault("topology.trim", format_size(size), why)
+
+    @property
+    def trimmed_dscp(self) -> int:
+        """The DSCP of trimmed frames."""
+        return TRIMMED_DSCP if self.trim_dscp is None else self.trim_dscp
+
+    @property
+    def trim_room_bytes(self) -> int:
+        """The limit of the class of trimmed frames."""
+        return TRIM_ROOM_BYTES if self.trim_buffer_bytes is None else self.trim_buffer_bytes
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes of switch ports that have some, by number."""
+        names = tuple(rule.name for rule in self.classes or ()) or (ONLY_CLASS,)
+        return names if self.trim_bytes is None else (*names, TRIMMED)
 
     @property
     def weighs_rates(self) -> bool:
@@ -254,6 +316,8 @@ class TopologySpec(LinkSpec):
             ("xon_below_bytes", "pfc", pfc),
             ("headroom_bytes", "pfc", pfc),
             ("pfc_quanta", "pfc", pfc),
+            ("trim_dscp", "trim", self.trim_bytes is not None),
+            ("trim_buffer_bytes", "trim", self.trim_bytes is not None),
         ):
             value = getattr(self, name)
             if value is not None and not there:

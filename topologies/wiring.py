@@ -29,14 +29,12 @@ from dc_gym.topologies.graph import (
     Queue,
     QueueClass,
     QueueKind,
+    Trim,
     Way,
     require_queue_size,
 )
 from dc_gym.topologies.links import HOST, NOTHING, LinkSpec, Node
-from dc_gym.topologies.topology_spec import TopologySpec
-
-ONLY_CLASS = "all"
-"""The name of the class of all packets, where a network has no others."""
+from dc_gym.topologies.topology_spec import ONLY_CLASS, TRIMMED, TopologySpec
 
 
 @dataclass(frozen=True)
@@ -143,8 +141,8 @@ class Wiring:
         limit_bytes = self._bytes(link.buffer_bytes, "buffer", rate_bps)
         if self._switch_qdisc not in qdiscs.OURS:
             return self._linux_queue(link, limit_bytes)
-        if self._classes or self.spec.shared_buffer_bytes is not None:
-            return _classful(tuple(self._queue_classes(link, rate_bps, limit_bytes)))
+        if self._classes or self.spec.shared_buffer_bytes is not None or self.spec.trim_bytes is not None:
+            return self._trimming(_classful(tuple(self._queue_classes(link, rate_bps, limit_bytes))))
         marks = self._marking(link, rate_bps, limit_bytes)
         return Queue(limit_bytes, self._switch_queue(marks), marks)
 
@@ -201,6 +199,15 @@ class Wiring:
                 round((1.0 if self.spec.alpha is None else self.spec.alpha) * 2**16),
                 bool(rule.lossless),
             )
+
+    def _trimming(self, queue: Queue) -> Queue:
+        """Returns the queue of a port that trims, if ports do. Trimmed frames may take all free room of a pool."""
+        size, dscp = self.spec.trim_bytes, self.spec.trimmed_dscp
+        if size is None:
+            return queue
+        reserve_bytes = self.spec.reserve_bytes or 0
+        own = QueueClass(TRIMMED, (dscp,), self.spec.trim_room_bytes, reserve_bytes=reserve_bytes, alpha_2_16=2**32 - 1)
+        return replace(queue, classes=(*queue.classes, own), trim=Trim(size, len(queue.classes), dscp))
 
     def _switch_queue(self, marks: Marking) -> QueueKind:
         if self._switch_qdisc == "port" and marks.kind in QUEUE_MARKINGS["port"]:

@@ -63,12 +63,20 @@ static __always_inline bool well_measured(const struct nic_frame *frame, uint32_
 	return carries && (opcode == NIC_DATA ? bytes >= PACKET_HEAD_BYTES : bytes == PACKET_HEAD_BYTES);
 }
 
-/* Whole, of our version, with lengths that agree. */
+/* DATA that a port has trimmed (struct tc_port_trim): it is shorter than it tells. */
+static __always_inline bool is_trimmed(const struct nic_frame *frame, uint32_t bytes)
+{
+	return settings.selective && frame->nic.opcode == NIC_DATA &&
+	       bpf_ntohs(frame->ip.tot_len) > bytes - sizeof(struct ethhdr);
+}
+
+/* Whole, or trimmed, of our version, with lengths that agree. */
 static __always_inline bool well_formed(const struct nic_frame *frame, uint32_t bytes)
 {
-	uint32_t ip_bytes = bytes - sizeof(struct ethhdr);
+	uint32_t ip_bytes = bpf_ntohs(frame->ip.tot_len);
 
-	return !(frame->ip.frag_off & bpf_htons(IP_FRAGMENT)) && frame->ip.tot_len == bpf_htons(ip_bytes) &&
+	return !(frame->ip.frag_off & bpf_htons(IP_FRAGMENT)) &&
+	       (ip_bytes == bytes - sizeof(struct ethhdr) || is_trimmed(frame, bytes)) &&
 	       frame->udp.len == bpf_htons(ip_bytes - sizeof(struct iphdr)) &&
 	       frame->nic.version == NIC_VERSION && well_measured(frame, bytes);
 }

@@ -8,23 +8,11 @@
 
 #include "token.bpf.h"
 
-#define WINDOW_WORDS (sizeof(((struct nic_receiver *)0)->window) / sizeof(uint64_t))
-
 /* --- the receiving end of a flow --- */
-
-static __always_inline uint64_t *word_of(struct nic_receiver *r, uint64_t psn)
-{
-	return &r->window[psn / 64 % WINDOW_WORDS];
-}
-
-static __always_inline uint64_t bit_of(uint64_t psn)
-{
-	return 1ull << (psn & 63);
-}
 
 static __always_inline bool is_here(struct nic_receiver *r, uint64_t psn)
 {
-	return *word_of(r, psn) & bit_of(psn);
+	return *word_of(r->window, psn) & bit_of(psn);
 }
 
 /* `expected` has arrived. */
@@ -66,7 +54,7 @@ static __always_inline bool keep(struct nic_receiver *r, uint64_t psn)
 {
 	if (!settings.selective || psn - r->expected >= NIC_WINDOW_PACKETS || is_here(r, psn))
 		return false;
-	*word_of(r, psn) |= bit_of(psn);
+	*word_of(r->window, psn) |= bit_of(psn);
 	r->beyond++;
 	return true;
 }
@@ -75,7 +63,7 @@ static __always_inline bool keep(struct nic_receiver *r, uint64_t psn)
 static __noinline int catch_up(struct nic_receiver *r, uint32_t flow)
 {
 	for (int i = 0; i < (int)NIC_WINDOW_PACKETS && r->beyond && is_here(r, r->expected); i++) {
-		*word_of(r, r->expected) &= ~bit_of(r->expected);
+		*word_of(r->window, r->expected) &= ~bit_of(r->expected);
 		r->beyond--;
 		advance(r, flow);
 	}
@@ -96,7 +84,7 @@ static __noinline uint32_t gap_end(struct nic_receiver *r)
 
 /* Does what data asks of the receiver. */
 struct due {
-	bool ack, nack, cnp, bell;
+	bool ack, nack, cnp, bell, trimmed;
 };
 
 static __always_inline bool nack_due(struct nic_receiver *r, uint64_t now)
@@ -155,6 +143,23 @@ static __always_inline void arrive(struct nic_receiver *r, const struct nic_fram
 	due->bell = r->expected == r->total_packets || (ended && r->each_message);
 }
 
+/* A packet came without its payload: it is asked for at once, unless it is here already. It may have
+ * overtaken those before it, so it tells of no gap.
+ */
+static __always_inline void arrive_trimmed(struct nic_receiver *r, const struct nic_frame *frame,
+					   uint64_t now, struct due *due)
+{
+	int32_t ahead = bpf_ntohl(frame->nic.psn) - (uint32_t)r->expected;
+
+	due->cnp = cnp_due(r, frame->ip.tos, now);
+	r->dropped_packets++;
+	due->trimmed = ahead >= 0 && !(ahead && is_here(r, r->expected + ahead));
+	due->ack = !due->trimmed;
+	due->nack = due->trimmed;
+	if (!ahead)
+		nack_due(r, now);
+}
+
 /* Tells the host of the end of a flow, or of a message: a copy of the frame under another EtherType, at the
  * ring. */
 static __always_inline void ring_bell(struct __sk_buff *skb, const struct nic_port *port)
@@ -178,14 +183,17 @@ static __always_inline int receive_data(struct __sk_buff *skb, const struct nic_
 					uint64_t now)
 {
 	struct nic_answer answer = { .nic.sent_ns = frame->nic.sent_ns };
-	uint32_t payload = skb->len - PACKET_HEAD_BYTES;
+	uint32_t payload = skb->len - PACKET_HEAD_BYTES, psn = frame->nic.psn;
 	struct due due = { 0 };
 
-	if (!payload || payload > r->payload_bytes) {
+	if (is_trimmed(frame, skb->len)) {
+		arrive_trimmed(r, frame, now, &due);
+	} else if (!payload || payload > r->payload_bytes) {
 		port->dropped_packets++;
 		return TC_ACT_SHOT;
+	} else {
+		arrive(r, frame, flow, payload, now, &due);
 	}
-	arrive(r, frame, flow, payload, now, &due);
 	if (due.bell)
 		ring_bell(skb, port);
 	if (!due.ack && !due.nack && !due.cnp)
@@ -206,9 +214,9 @@ static __always_inline int receive_data(struct __sk_buff *skb, const struct nic_
 		load_records(skb, &answer);
 	}
 	answer.nic.opcode = due.nack ? NIC_NACK : NIC_ACK;
-	answer.nic.flags = INT_BYTES ? NIC_INT : 0;
+	answer.nic.flags = (INT_BYTES ? NIC_INT : 0) | (due.trimmed ? NIC_TRIMMED : 0);
 	if (settings.selective)
-		answer.nic.sum = bpf_htonl(gap_end(r));
+		answer.nic.sum = due.trimmed ? psn : bpf_htonl(gap_end(r));
 	r->since_ack = 0;
 	if (write_answer(skb, r->frame, &answer))
 		return TC_ACT_SHOT;
@@ -274,6 +282,8 @@ static __always_inline bool acknowledged(struct __sk_buff *skb, struct nic_sende
 		s->next = s->acked;
 	if (s->repeat < s->acked)
 		s->repeat = s->acked < s->repeat_end ? s->acked : s->repeat_end;
+	if (settings.selective && s->trims)
+		forget_acked(s, before);
 	s->retries = 0;
 	s->timeout_ns = 0;
 	if (s->acked < s->asked)
@@ -318,6 +328,22 @@ static __always_inline void missed(struct nic_sender *s, struct nic_port *port, 
 	happen(s, port, flow, CC_NACK, 0, 0, now);
 }
 
+/* The packet came without its payload and goes once more. The path works, so the timer begins anew. */
+static __always_inline void was_trimmed(struct nic_sender *s, struct nic_port *port, uint32_t flow,
+					uint32_t psn, uint64_t now)
+{
+	uint64_t trimmed = s->acked + (uint32_t)(psn - (uint32_t)s->acked);
+
+	s->nacks++;
+	if (trimmed < s->high && !(*word_of(s->trimmed, trimmed) & bit_of(trimmed))) {
+		*word_of(s->trimmed, trimmed) |= bit_of(trimmed);
+		s->trims++;
+		if (s->timeout_ns)
+			start_timer(s, now);
+	}
+	happen(s, port, flow, CC_NACK, 0, 0, now);
+}
+
 static __always_inline void answered(struct nic_sender *s, struct nic_port *port, uint32_t flow,
 				     const struct nic_frame *frame, uint64_t now)
 {
@@ -351,10 +377,13 @@ static __always_inline void hear(struct __sk_buff *skb, struct nic_sender *s, st
 		happen(s, port, flow, CC_CNP, 0, 0, now);
 	} else {
 		uint32_t missing = bpf_ntohl(frame->nic.sum) - psn, sent_ns = bpf_ntohl(frame->nic.sent_ns);
+		bool trimmed = settings.selective && frame->nic.flags & NIC_TRIMMED;
 
-		if (!acknowledged(skb, s, port, flow, psn, now) || s->acked >= s->high)
+		if ((!acknowledged(skb, s, port, flow, psn, now) && !trimmed) || s->acked >= s->high)
 			return;
-		if (opcode == NIC_NACK)
+		if (trimmed)
+			was_trimmed(s, port, flow, psn + missing, now);
+		else if (opcode == NIC_NACK)
 			missed(s, port, flow, missing, sent_ns, now);
 		else if (s->acked < s->recover && tells_of_repeated(s, sent_ns))
 			repeat_missing(s, missing ? missing : s->recover - s->acked, sent_ns);

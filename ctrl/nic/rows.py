@@ -47,9 +47,9 @@ class Sender(Structure):
         *_fields(U64, "message_bytes total_bytes total_packets"),
         *_fields(U32, "message_packets tail_bytes final_bytes kept inflight_bytes pad2"),
         *_fields(U32, "base_rtt_ns line_mbps packet_bytes hops"),
-        *_fields(
-            U64, "end next acked high repeat repeat_end repeated repeated_ns recover due_ns left_ns byte_ns wake_ns timeout_ns"
-        ),
+        *_fields(U64, "end next acked high repeat repeat_end repeated repeated_ns recover"),
+        ("trimmed", U64 * 8),
+        *_fields(U64, "trims due_ns left_ns byte_ns wake_ns timeout_ns"),
         *_fields(U32, "left_bytes burst generation token timer parked retries unasked"),
         *_fields(U64, "asked timer_ns"),
         *_fields(U32, "rate window_bytes next_rate next_window next_probe"),

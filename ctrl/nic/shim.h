@@ -37,6 +37,7 @@ enum nic_flag {
 	NIC_ACK_REQUEST = 2,    /* DATA: answer at once */
 	NIC_RESENT = 4,         /* DATA: not the first time */
 	NIC_INT = LAB_INT_FLAG, /* DATA, ACK, NACK: struct lab_int stands behind the header */
+	NIC_TRIMMED = 16,       /* NACK: one packet came without its payload */
 };
 
 /* Network byte order. */
@@ -45,7 +46,8 @@ struct nic_header {
 	uint32_t flow;
 	uint32_t psn; /* DATA: of the packet; ACK, NACK: see above; PROBE, ANSWER: number of the probe */
 	/* DATA: tag of the packet (nic_tag); the message's sum of tags tells that it is whole. ACK, NACK with
-	 * selective repeat: the first packet behind the gap at psn; psn itself: nothing behind it has arrived
+	 * selective repeat: the first packet behind the gap at psn; psn itself: nothing behind it has
+	 * arrived. With NIC_TRIMMED: the packet that came without its payload
 	 */
 	uint32_t sum;
 	uint32_t sent_ns;                  /* sender's clock: DATA, PROBE; returned by ACK, NACK, ANSWER */
@@ -149,17 +151,20 @@ struct nic_sender {
 	uint64_t repeated;           /* selective repeat: the first packet behind the last sent once more, */
 	uint64_t repeated_ns;        /* when that left, */
 	uint64_t recover;            /* and the first never sent at the last timeout; 0: there was none */
-	uint64_t due_ns;             /* earliest departure of the next packet */
-	uint64_t left_ns;            /* scheduled departure of the burst before */
-	uint64_t byte_ns;            /* at the rate in force, Q20 */
-	uint64_t wake_ns;            /* return of the live token; 0: at once, or in its turn at the line */
-	uint64_t timeout_ns;         /* time to send again from `acked`; 0: no ACK is owed */
-	uint32_t left_bytes;         /* that burst's */
-	uint32_t burst;              /* packets of the burst that leaves now */
-	uint32_t generation;         /* the newest token's */
-	uint32_t token;              /* the one that sends; 0: none. Others die, */
-	uint32_t timer;              /* but for the one that waits for timeout_ns; 0: none */
-	uint32_t parked;             /* no token sends: the poster of work has to ring */
+	/* likewise: packets from `acked` on that were trimmed on their way, one bit each, and how many */
+	uint64_t trimmed[NIC_WINDOW_PACKETS / 64];
+	uint64_t trims;
+	uint64_t due_ns;     /* earliest departure of the next packet */
+	uint64_t left_ns;    /* scheduled departure of the burst before */
+	uint64_t byte_ns;    /* at the rate in force, Q20 */
+	uint64_t wake_ns;    /* return of the live token; 0: at once, or in its turn at the line */
+	uint64_t timeout_ns; /* time to send again from `acked`; 0: no ACK is owed */
+	uint32_t left_bytes; /* that burst's */
+	uint32_t burst;      /* packets of the burst that leaves now */
+	uint32_t generation; /* the newest token's */
+	uint32_t token;      /* the one that sends; 0: none. Others die, */
+	uint32_t timer;      /* but for the one that waits for timeout_ns; 0: none */
+	uint32_t parked;     /* no token sends: the poster of work has to ring */
 	uint32_t retries;
 	uint32_t unasked;  /* packets since one that asked for an ACK */
 	uint64_t asked;    /* the first packet behind the last that did */

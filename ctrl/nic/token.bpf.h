@@ -28,6 +28,72 @@ static __always_inline struct nic_token *token_in(struct nic_frame *frame)
 	return (void *)frame + TOKEN_AT;
 }
 
+/* --- selective repeat: windows with a bit for each packet --- */
+
+#define WINDOW_WORDS (NIC_WINDOW_PACKETS / 64)
+
+static __always_inline uint64_t *word_of(uint64_t *window, uint64_t psn)
+{
+	return &window[psn / 64 % WINDOW_WORDS];
+}
+
+static __always_inline uint64_t bit_of(uint64_t psn)
+{
+	return 1ull << (psn & 63);
+}
+
+/* The packet leaves once more or is acknowledged. False: it was not trimmed. */
+static __always_inline bool forget_trimmed(struct nic_sender *s, uint64_t psn)
+{
+	uint64_t *word = word_of(s->trimmed, psn);
+
+	if (!(*word & bit_of(psn)))
+		return false;
+	*word &= ~bit_of(psn);
+	s->trims--;
+	return true;
+}
+
+static __always_inline uint32_t ones_in(uint64_t word)
+{
+	word -= word >> 1 & 0x5555555555555555;
+	word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+	word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return word * 0x0101010101010101 >> 56;
+}
+
+/* Returns the first packet that was trimmed, and forgets it; there is one. */
+static __noinline uint64_t take_trimmed(struct nic_sender *s)
+{
+	uint64_t psn = s->acked, rest = 0;
+
+	for (int i = 0; i <= (int)WINDOW_WORDS; i++) {
+		rest = *word_of(s->trimmed, psn) >> (psn & 63);
+		if (rest)
+			break;
+		psn = (psn | 63) + 1;
+	}
+	psn += ones_in((rest & -rest) - 1);
+	forget_trimmed(s, psn);
+	return psn;
+}
+
+/* All before `acked` have arrived; so far it was `before`. */
+static __noinline int forget_acked(struct nic_sender *s, uint64_t before)
+{
+	for (int i = 0; i <= (int)WINDOW_WORDS && before < s->acked; i++) {
+		uint64_t *word = word_of(s->trimmed, before), next = (before | 63) + 1;
+		uint64_t gone = *word & ~0ull << (before & 63);
+
+		if (next > s->acked)
+			gone &= bit_of(s->acked) - 1;
+		*word &= ~gone;
+		s->trims -= ones_in(gone);
+		before = next;
+	}
+	return 0;
+}
+
 /* Payload of a packet and whether it is the last of its message. */
 static __always_inline uint32_t payload_of(const struct nic_sender *s, uint64_t psn, uint8_t *flags)
 {
@@ -73,7 +139,8 @@ static __always_inline bool window_full(const struct nic_sender *s)
 /* The flow has a packet that it may send. */
 static __always_inline bool ready(const struct nic_sender *s)
 {
-	return s->repeat < s->repeat_end || (s->next < s->end && !window_full(s));
+	return s->repeat < s->repeat_end || (settings.selective && s->trims) ||
+	       (s->next < s->end && !window_full(s));
 }
 
 /*
@@ -295,10 +362,15 @@ static __always_inline uint64_t next_packet(struct nic_sender *s, uint8_t *flags
 {
 	uint64_t psn = s->next;
 
-	if (s->repeat < s->repeat_end)
+	if (s->repeat < s->repeat_end) {
 		psn = s->repeat++;
-	else
+		if (settings.selective)
+			forget_trimmed(s, psn);
+	} else if (settings.selective && s->trims) {
+		psn = take_trimmed(s);
+	} else {
 		s->next++;
+	}
 	if (psn < s->high) {
 		*flags |= NIC_RESENT;
 		s->resent_packets++;

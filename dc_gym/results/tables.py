@@ -215,7 +215,7 @@ TABLES = {
                 Column("resent_packets", "<u8", "those sent again"),
                 Column("received_packets", "<u8", "with data that the receiver accepted, each counted once"),
                 Column("marked_packets", "<u8", "with a congestion mark, among the accepted and the dropped"),
-                Column("dropped_packets", "<u8", "not accepted: duplicates, or too early to be kept"),
+                Column("dropped_packets", "<u8", "not accepted: duplicates, trimmed, or too early to be kept"),
                 Column("messages", "<u8", "complete ones"),
                 Column("broken_messages", "<u8", "those whose checksum is wrong (a flow with one has failed)"),
                 Column("cnps", "<u8", "CNPs that reached the sender"),

@@ -27,7 +27,7 @@ from dc_gym.base.key import (
     to_plain,
     values_of,
 )
-from dc_gym.base.units import FRAME_BYTES
+from dc_gym.base.units import FRAME_BYTES, format_size
 from dc_gym.ctrl import controllers
 from dc_gym.ctrl.actuators import selection
 from dc_gym.ctrl.actuators.selection import ActuatedPort
@@ -148,11 +148,28 @@ class Spec:
             "mtu": self.topology.frame_bytes != FRAME_BYTES,
             "balance": self.topology.balances,
             "balance_weights": self.topology.weighs_rates,
+            "trim": self.topology.trim_bytes,
         }
         fabric_key = next((name for name, value in shared.items() if value), None)
         if self.ground == "host" and fabric_key:
             raise KeyFault(f"topology.{fabric_key}", None, 'is for switch ports of a lab; give ground = "lab", or leave it out')
         self._check_one_path()
+        self._check_trim()
+
+    def _check_trim(self) -> None:
+        """Raises KeyFault where frames that ports trim would not be sent again at once."""
+        size = self.topology.trim_bytes
+        if size is None:
+            return
+        if not self.rdma:
+            why = "cuts frames of RDMA, and no flow goes over it; name an algorithm of the NICs such as dcqcn, or leave it out"
+            raise KeyFault("topology.trim", format_size(size), why)
+        if self.nic.retransmit != "selective":
+            why = 'cannot go with topology.trim, whose frames are sent again one by one; give "selective"'
+            raise KeyFault("nic.retransmit", self.nic.retransmit, why)
+        if size < self.frame_headers_bytes:
+            why = f"is below {self.frame_headers_bytes} B, the headers of a frame with telemetry; give that or more"
+            raise KeyFault("topology.trim", format_size(size), why)
 
     def _check_one_path(self) -> None:
         """Raises KeyFault where switches balance, and something needs all frames of a flow to take one path."""

@@ -235,6 +235,8 @@ enum {
 	TCA_PORT_PFC,   /* struct tc_port_pfc: frames that come in here are charged; needs a pool */
 	TCA_PORT_HISTOGRAM, /* struct tc_port_window: for how long the queue was how long is counted anew */
 	TCA_PORT_HISTOGRAM_NS, /* read-only, once the window is over: struct tc_port_histogram */
+	TCA_PORT_TRIM,         /* struct tc_port_trim; without it, or with 0 bytes, no frame is trimmed */
+	TCA_PORT_TRIMMED,      /* read-only, with TCA_PORT_TRIM: struct tc_port_trimmed */
 	__TCA_PORT_MAX
 };
 #define TCA_PORT_MAX (__TCA_PORT_MAX - 1)
@@ -301,6 +303,22 @@ struct tc_port_pfc {
 	__u32 quanta; /* 1 .. 65535, of 512 bit times: for how long a pause holds; it is repeated after half
 		       */
 	__u32 whole_port; /* 1: PAUSE of IEEE 802.3x, for all classes at once */
+};
+
+/* DATA of a NIC (lab_int.h) that a lossy class would drop is cut to so many bytes, gets this DSCP, and waits
+ * in this class if that has room. One that is no longer is cut to its headers. IP and UDP go on telling the
+ * old length. Frames of this class itself are not cut.
+ */
+struct tc_port_trim {
+	__u32 bytes; /* of the frame; no header is cut, whatever it says */
+	__u32 class;
+	__u32 dscp;
+	__u32 reserved;
+};
+
+struct tc_port_trimmed {
+	__u64 packets;
+	__u64 bytes; /* that were cut off */
 };
 
 /* The histogram of a port's queue: the time within a window in which frames waited, by bytes. Each octave

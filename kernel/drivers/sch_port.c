@@ -17,6 +17,8 @@
  * The ports of a switch may share a buffer, and charge lossless classes to where their frames came in
  * (port_buffer.c).
  *
+ * A port may trim what it would drop: it keeps the headers, in a class of their own (struct tc_port_trim).
+ *
  * tc_port_xstats (lab.h) says what is counted. A change touches no frame that waits; it counts from the next
  * one on.
  */
@@ -24,6 +26,7 @@
 #include <linux/lab.h>
 #include <linux/module.h>
 #include <linux/udp.h>
+#include <net/dsfield.h>
 #include <net/inet_ecn.h>
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
@@ -33,6 +36,7 @@
 #include "port.h"
 
 #define PORT_LARGEST_QUANTUM (1u << 28) /* so that no deficit overflows */
+#define PORT_NIC_AT          (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr))
 
 /* For how long the queue was how long (lab.h). */
 struct port_histogram {
@@ -84,6 +88,8 @@ struct port_sched {
 	u32 rate;
 	struct lab_int_unit unit;
 	u64 int_records, int_missed;
+	struct tc_port_trim trim;
+	struct tc_port_trimmed trimmed;
 	u8 class_of[TC_PORT_DSCPS];
 };
 
@@ -221,6 +227,67 @@ static noinline void port_dismiss(struct port_sched *q, struct port_class *c, st
 		port_ingress_release(in, c - q->of_class, qdisc_pkt_len(skb));
 }
 
+static __always_inline void port_append(struct Qdisc *sch, struct port_class *c, struct sk_buff *skb, u32 len)
+{
+	struct port_sched *q = qdisc_priv(sch);
+
+	port_changes(sch, c, lab_event_clock());
+	__qdisc_enqueue_tail(skb, &c->queue);
+	c->bytes += len;
+	q->waiting |= BIT(c - q->of_class);
+	qdisc_qstats_backlog_inc(sch, skb);
+	qdisc_qlen_inc(sch);
+}
+
+/* The frame is DATA of a NIC. Its header lies in the linear part, as NICs make it. */
+static bool port_is_data(const struct sk_buff *skb)
+{
+	const struct iphdr *ip = (const void *)(skb->data + ETH_HLEN);
+	const struct udphdr *udp = (const void *)(ip + 1);
+	const u8 *nic = skb->data + PORT_NIC_AT;
+
+	return skb->protocol == htons(ETH_P_IP) && skb_headlen(skb) >= LAB_INT_AT && ip->ihl == 5 &&
+	       ip->protocol == IPPROTO_UDP && udp->dest == htons(LAB_INT_UDP) && nic[0] == LAB_INT_VERSION &&
+	       nic[1] == LAB_INT_WRITE;
+}
+
+/* It has room for telemetry behind that header. */
+static bool port_asked(const struct sk_buff *skb)
+{
+	return skb->data[PORT_NIC_AT + 2] & LAB_INT_FLAG;
+}
+
+/* The bytes of such a frame that trimming keeps. */
+static u32 port_kept(const struct port_sched *q, const struct sk_buff *skb)
+{
+	u32 headers = LAB_INT_AT + (port_asked(skb) ? LAB_INT_BYTES : 0);
+
+	return qdisc_pkt_len(skb) > q->trim.bytes ? max(q->trim.bytes, headers) : headers;
+}
+
+/* A class would drop the frame: it is trimmed instead, or false. */
+static noinline bool port_trim(struct Qdisc *sch, const struct port_class *dropping, struct sk_buff *skb)
+{
+	struct port_sched *q = qdisc_priv(sch);
+	struct port_class *c = &q->of_class[q->trim.class];
+	u32 kept, len = qdisc_pkt_len(skb);
+
+	if (!q->trim.bytes || dropping == c || dropping->lossless || !port_is_data(skb))
+		return false;
+	kept = port_kept(q, skb);
+	if (kept >= len || c->bytes + kept > c->limit_bytes || skb_ensure_writable(skb, LAB_INT_AT) ||
+	    pskb_trim(skb, kept))
+		return false;
+	qdisc_skb_cb(skb)->pkt_len = kept;
+	if (!port_admit(sch, c, skb))
+		return false;
+	ipv4_change_dsfield((struct iphdr *)(skb->data + ETH_HLEN), INET_ECN_MASK, q->trim.dscp << 2);
+	q->trimmed.packets++;
+	q->trimmed.bytes += len - kept;
+	port_append(sch, c, skb, kept);
+	return true;
+}
+
 static int port_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct port_sched *q = qdisc_priv(sch);
@@ -233,28 +300,13 @@ static int port_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 		goto drop;
 	if (unlikely(!q->plain) && !port_admit(sch, c, skb))
 		goto drop;
-	port_changes(sch, c, lab_event_clock());
-	__qdisc_enqueue_tail(skb, &c->queue);
-	c->bytes += len;
-	q->waiting |= BIT(c - q->of_class);
-	qdisc_qstats_backlog_inc(sch, skb);
-	qdisc_qlen_inc(sch);
+	port_append(sch, c, skb, len);
 	return NET_XMIT_SUCCESS;
 drop:
+	if (port_trim(sch, c, skb))
+		return NET_XMIT_SUCCESS;
 	c->drops++;
 	return qdisc_drop(skb, sch, to_free);
-}
-
-/* The frame is DATA of a NIC that asks for telemetry. Its header lies in the linear part, as NICs make it. */
-static bool port_asked(const struct sk_buff *skb)
-{
-	const struct iphdr *ip = (const void *)(skb->data + ETH_HLEN);
-	const struct udphdr *udp = (const void *)(ip + 1);
-	const u8 *nic = (const u8 *)(udp + 1);
-
-	return skb->protocol == htons(ETH_P_IP) && skb_headlen(skb) >= LAB_INT_AT && ip->ihl == 5 &&
-	       ip->protocol == IPPROTO_UDP && udp->dest == htons(LAB_INT_UDP) && nic[0] == LAB_INT_VERSION &&
-	       nic[1] == LAB_INT_WRITE && nic[2] & LAB_INT_FLAG;
 }
 
 static noinline void port_tell(struct port_sched *q, struct sk_buff *skb, u64 now, u64 sent_bytes, u32 queued)
@@ -262,7 +314,7 @@ static noinline void port_tell(struct port_sched *q, struct sk_buff *skb, u64 no
 	struct lab_int *telemetry;
 	u16 hops;
 
-	if (!port_asked(skb))
+	if (!port_is_data(skb) || !port_asked(skb))
 		return;
 	if (skb_ensure_writable(skb, LAB_INT_AT + LAB_INT_BYTES)) {
 		q->int_missed++;
@@ -387,6 +439,8 @@ static const struct nla_policy port_policy[TCA_PORT_MAX + 1] = {
 	[TCA_PORT_PFC] = NLA_POLICY_EXACT_LEN(sizeof(struct tc_port_pfc)),
 	[TCA_PORT_HISTOGRAM] = NLA_POLICY_EXACT_LEN(sizeof(struct tc_port_window)),
 	[TCA_PORT_HISTOGRAM_NS] = { .type = NLA_REJECT },
+	[TCA_PORT_TRIM] = NLA_POLICY_EXACT_LEN(sizeof(struct tc_port_trim)),
+	[TCA_PORT_TRIMMED] = { .type = NLA_REJECT },
 };
 
 static const struct nla_policy port_class_policy[TCA_PORT_CLASS_MAX + 1] = {
@@ -482,6 +536,18 @@ static int port_check_dscps(const struct nlattr *attr, u32 classes, struct netli
 			NL_SET_ERR_MSG_ATTR(extack, attr, "a DSCP belongs to a class that is not there");
 			return -EINVAL;
 		}
+	return 0;
+}
+
+static int port_check_trim(const struct nlattr *attr, u32 classes, struct netlink_ext_ack *extack)
+{
+	const struct tc_port_trim *trim = attr ? nla_data(attr) : NULL;
+
+	if (trim && (trim->class >= classes || trim->dscp >= TC_PORT_DSCPS)) {
+		NL_SET_ERR_MSG_ATTR(extack, attr,
+				    "trimmed frames need a class that is there and a DSCP below 64");
+		return -EINVAL;
+	}
 	return 0;
 }
 
@@ -668,6 +734,8 @@ static void port_apply(struct Qdisc *sch, struct nlattr *opt, struct nlattr **tb
 		port_set_int(q, nla_data(tb[TCA_PORT_INT]));
 	if (tb[TCA_PORT_DSCP])
 		memcpy(q->class_of, nla_data(tb[TCA_PORT_DSCP]), sizeof(q->class_of));
+	if (tb[TCA_PORT_TRIM])
+		q->trim = *(const struct tc_port_trim *)nla_data(tb[TCA_PORT_TRIM]);
 	port_set_classes(q, opt);
 	if (q->plain && q->named)
 		port_begin_tallies(q);
@@ -696,6 +764,8 @@ static int port_change(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext
 	if (classes < 0)
 		return classes;
 	err = port_check_dscps(tb[TCA_PORT_DSCP], classes, extack);
+	if (!err)
+		err = port_check_trim(tb[TCA_PORT_TRIM], classes, extack);
 	if (!err && tb[TCA_PORT_POOL])
 		err = port_join_pool(sch, tb[TCA_PORT_POOL], extack);
 	if (!err && tb[TCA_PORT_PFC])
@@ -797,6 +867,13 @@ static int port_dump_buffer(struct sk_buff *skb, const struct port_sched *q)
 	return q->ingress ? nla_put(skb, TCA_PORT_PFC, sizeof(q->ingress->pfc), &q->ingress->pfc) : 0;
 }
 
+static int port_dump_trim(struct sk_buff *skb, const struct port_sched *q)
+{
+	if (nla_put(skb, TCA_PORT_TRIM, sizeof(q->trim), &q->trim))
+		return -EMSGSIZE;
+	return nla_put_64bit(skb, TCA_PORT_TRIMMED, sizeof(q->trimmed), &q->trimmed, TCA_PORT_PAD);
+}
+
 /* Buckets before the first and behind the last that count anything are left out. */
 static int port_put_histogram(struct sk_buff *skb, const struct port_histogram *h)
 {
@@ -855,7 +932,7 @@ static int port_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put_u64_64bit(skb, TCA_PORT_SEED, q->seed, TCA_PORT_PAD) ||
 	    (q->tells && nla_put(skb, TCA_PORT_INT, sizeof(telemetry), &telemetry)) ||
 	    (q->named && port_dump_classes(skb, q)) || (q->pool && port_dump_buffer(skb, q)) ||
-	    port_dump_histogram(sch, skb))
+	    (q->trim.bytes && port_dump_trim(skb, q)) || port_dump_histogram(sch, skb))
 		return -EMSGSIZE;
 	return nla_nest_end(skb, nest);
 }

@@ -53,10 +53,12 @@ LINK_ETHERNET = 1
 LARGEST_U32 = 2**32 - 1
 TCA_PORT_LIMIT, TCA_PORT_MARKING, TCA_PORT_SEED, TCA_PORT_INT = 2, 3, 4, 5  # kernel/drivers/lab.h
 TCA_PORT_CLASS, TCA_PORT_DSCP, TCA_PORT_POOL, TCA_PORT_PFC = 6, 7, 8, 9
-TCA_PORT_HISTOGRAM, TCA_PORT_HISTOGRAM_NS = 10, 11
+TCA_PORT_HISTOGRAM, TCA_PORT_HISTOGRAM_NS, TCA_PORT_TRIM, TCA_PORT_TRIMMED = 10, 11, 12, 13
 CLASS_NUMBER, CLASS_LIMIT, CLASS_MARKING, CLASS_QUANTUM, CLASS_RESERVE, CLASS_ALPHA, CLASS_LOSSLESS = range(1, 8)
 PORT_POOL = struct.Struct("=IIQ")  # number, nothing, bytes
 PORT_PFC = struct.Struct("=8I")  # struct tc_port_pfc
+PORT_TRIM = struct.Struct("=4I")  # struct tc_port_trim
+PORT_TRIMMED = struct.Struct("=QQ")  # struct tc_port_trimmed
 PORT_MARKING = struct.Struct("=4I")  # kmin, kmax, pmax of 2^32, when
 PORT_INT = struct.Struct("=4I")  # place of the rate; units of time in ns, of bytes sent, of bytes queued
 PORT_MARKS_AT = {"arrival": 0, "departure": 1}
@@ -157,6 +159,9 @@ class QueueCounters:
     backlog_bytes: int
     backlog_packets: int
     drops: int
+    trimmed_packets: int = 0
+    trimmed_bytes: int = 0
+    """Bytes that were cut off."""
 
 
 def queue_counters(sock: NetlinkSocket) -> dict[int, QueueCounters]:
@@ -164,14 +169,21 @@ def queue_counters(sock: NetlinkSocket) -> dict[int, QueueCounters]:
     counters = {}
     for payload in sock.listed(QDISCS):
         _family, ifindex, _handle, parent, _info = TCMSG.unpack_from(payload)
-        stats = attributes(attributes(payload[TCMSG.size :]).get(TCA_STATS2, b""))
+        qdisc = attributes(payload[TCMSG.size :])
+        stats = attributes(qdisc.get(TCA_STATS2, b""))
         if parent == TC_H_ROOT and TCA_STATS_BASIC in stats:
             tx_bytes, tx_packets = STATS_BASIC.unpack_from(stats[TCA_STATS_BASIC])
             if TCA_STATS_PKT64 in stats:
                 tx_packets = int.from_bytes(stats[TCA_STATS_PKT64], "little")
             qlen, backlog, drops, _requeues, _overlimits = STATS_QUEUE.unpack_from(stats[TCA_STATS_QUEUE])
-            counters[ifindex] = QueueCounters(tx_bytes, tx_packets, backlog, qlen, drops)
+            counters[ifindex] = QueueCounters(tx_bytes, tx_packets, backlog, qlen, drops, *_trimmed(qdisc))
     return counters
+
+
+def _trimmed(qdisc: dict[int, bytes]) -> tuple[int, ...]:
+    """Returns the frames that a `port` has trimmed, and the bytes that it has cut off; nothing of one that does not trim."""
+    options = attributes(qdisc[TCA_OPTIONS]) if qdisc.get(TCA_KIND) == b"port\0" else {}
+    return PORT_TRIMMED.unpack(options[TCA_PORT_TRIMMED]) if TCA_PORT_TRIMMED in options else ()
 
 
 def marks(sock: NetlinkSocket) -> dict[int, int]:
@@ -273,6 +285,8 @@ def port_options(queue: Queue) -> list[bytes]:
         options.append(attribute(TCA_PORT_POOL, PORT_POOL.pack(queue.pool.number, 0, queue.pool.bytes)))
     if queue.pause:
         options.append(attribute(TCA_PORT_PFC, PORT_PFC.pack(*astuple(queue.pause))))
+    if queue.trim:
+        options.append(attribute(TCA_PORT_TRIM, PORT_TRIM.pack(*astuple(queue.trim), 0)))
     if not queue.classes:
         marks = attribute(TCA_PORT_MARKING, port_marking(queue.marking))
         return [attr_u32(TCA_PORT_LIMIT, queue.limit_bytes), marks, *options]
@@ -450,6 +464,9 @@ def _check_port(name: str, queue: Queue, options: dict[int, bytes]) -> None:
     pause = PORT_PFC.unpack(options[TCA_PORT_PFC]) if TCA_PORT_PFC in options else ()
     if pause != (astuple(queue.pause) if queue.pause else ()):
         raise FabricError(f"{name}: asked for {queue.pause}, read back {pause or 'none'}")
+    trim = PORT_TRIM.unpack(options[TCA_PORT_TRIM])[:-1] if TCA_PORT_TRIM in options else ()
+    if trim != (astuple(queue.trim) if queue.trim else ()):
+        raise FabricError(f"{name}: asked for {queue.trim}, read back {trim or 'none'}")
 
 
 def _check_classes(name: str, queue: Queue, options: bytes) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that links lost by their own loss rate. No sweep of the queues counts them; the cables count them over the whole run."""
+"""Frames that links lost by their own loss rate, and that ports trimmed. No sweep counts them; cables and ports do over the whole
+run."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-NAMES = ("lost_on_links", "loss_ratio")
+NAMES = ("lost_on_links", "loss_ratio", "trimmed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class LinkLosses:
     lost: Sequence[int]
     """Lost frames of each port, in the order of ports.json."""
     sent_by_hosts: int
+    trimmed: int | None = None
+    """None: ports do not trim."""
 
 
 def loss_metrics(links: LinkLosses | None) -> dict[str, Any]:
@@ -24,4 +27,5 @@ def loss_metrics(links: LinkLosses | None) -> dict[str, Any]:
     if links is None:
         return dict.fromkeys(NAMES)
     lost = sum(links.lost)
-    return dict(zip(NAMES, (lost, lost / links.sent_by_hosts if links.sent_by_hosts else None), strict=True))
+    ratio = lost / links.sent_by_hosts if links.sent_by_hosts else None
+    return dict(zip(NAMES, (lost, ratio, links.trimmed), strict=True))

@@ -88,6 +88,10 @@ FORMULAS = (
     ),
     Metrics({"loss_ratio": "Share of frames lost on links"}, "the same over the frames that hosts sent in the whole run"),
     Metrics(
+        {"trimmed": "Frames trimmed"},
+        "frames that switch ports [trimmed](fabric.md#trimming) over the whole run, which no `drops` include; null without",
+    ),
+    Metrics(
         {
             "mean_srtt_us": "Smoothed RTT, mean",
             "p50_srtt_us": "Smoothed RTT, median",

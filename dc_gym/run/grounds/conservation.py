@@ -7,8 +7,8 @@ It compares counters at two times of a run (docs/results.md, "Fit or unfit"):
 - pauses: the PAUSE frames that an end has sent, its peer has received or will receive. They pass no queue and are counted apart.
 - port: the cable has sent the frames that the queue has released.
 - switch: the frames that came in through all its ports were sent by its cables, dropped by its queues, or are held by them. Bytes
-  are exact where nothing was dropped. A queue counts its drops in packets, so with drops the missing bytes must fit that many
-  frames.
+  are exact where nothing was dropped; what trimming cut off is counted. A queue counts its drops in packets, so with drops the
+  missing bytes must fit that many frames.
 """
 
 from __future__ import annotations
@@ -60,7 +60,13 @@ def account(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Co
         "dropped_by_hosts": gained(hosts, "queue_drops"),
         "cables_checked": len(graph.cables),
         "switches_checked": len(graph.switches),
+        **({"trimmed": gained(switches, "queue_trimmed_packets")} if trims(graph) else {}),
     }
+
+
+def trims(graph: Graph) -> bool:
+    """Returns True if ports trim frames that they would drop. A frame may be trimmed and then arrive, or be dropped, likewise."""
+    return any(port.queue.trim for port in graph.switch_ports())
 
 
 def lost_on_links(graph: Graph, before: Mapping[str, Counters], after: Mapping[str, Counters]) -> list[int]:
@@ -99,7 +105,7 @@ def _switch(name: str, ports: list[Counters], frame_bytes: int) -> list[str]:
     out = total("tx_packets") + dropped + total("queue_backlog_packets")
     if received != out:
         return [f"{name}: received {received} packets and sent, dropped or holds {out}"]
-    missing = total("rx_bytes") - total("tx_bytes") - total("queue_backlog_bytes")
+    missing = total("rx_bytes") - total("tx_bytes") - total("queue_backlog_bytes") - total("queue_trimmed_bytes")
     if not dropped * SMALLEST_FRAME_BYTES <= missing <= dropped * frame_bytes:
         return [f"{name}: {missing} bytes are missing for {dropped} dropped packets"]
     return []

@@ -23,7 +23,6 @@ from dc_gym.results.metrics.queue_times import QueueTimes
 from dc_gym.results.tables import TableSource
 from dc_gym.run.plan.jobs import placed_jobs
 from dc_gym.spec import Spec
-from dc_gym.topologies.wiring import ONLY_CLASS
 from dc_gym.traffic.schedule import Schedule
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -76,7 +75,7 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
         cutoff_ns=spec.metrics.cutoff_ns,
         routes=None if spec.topology.balances else routes_of(schedule, payload_share(spec, schedule)),
         class_of_dscp={dscp: number for number, rule in enumerate(spec.topology.classes or ()) for dscp in rule.dscp},
-        port_classes=tuple(rule.name for rule in spec.topology.classes or ()) or (ONLY_CLASS,),
+        port_classes=spec.topology.class_names,
         ideal_ns=None if ideal is None else ideal.fct_ns,
         ideal_error=None if ideal is None else ideal.error,
         rate_interval_ns=-(-max(interval, least) // least) * least,

@@ -54,7 +54,7 @@ class RunCounts:
     def of(cls, graph: Graph, counts: Mapping[str, Any], events: list[dict[str, Any]] | None = None) -> RunCounts:
         before, after, losses = counts["before"], counts["after"], counts["losses"]
         account = conservation.account(graph, before, after, losses)
-        links = LinkLosses(conservation.lost_on_links(graph, before, after), account["sent_by_hosts"])
+        links = LinkLosses(conservation.lost_on_links(graph, before, after), account["sent_by_hosts"], account.get("trimmed"))
         unfit = conservation.violations(graph, before, after, losses) + counts.get("unfit", []) + event_log.faults(events or [])
         return cls(counts["t0_ns"], unfit, account, links, counts, events or [])
 

@@ -14,6 +14,7 @@ NAMES = (
     *("dropped_packets", "dropped_bytes", "cut_packets", "cut_bytes", "pauses_sent", "pauses_received"),
     *("pauses_in_flight", "pauses_lost"),
     *("queue_tx_packets", "queue_tx_bytes", "queue_backlog_packets", "queue_backlog_bytes", "queue_drops"),
+    *("queue_trimmed_packets", "queue_trimmed_bytes"),
 )
 ZERO = {name: 0 for name in NAMES}
 
@@ -89,6 +90,18 @@ def test_missing_bytes_must_fit_the_dropped_frames():
     before, after = balanced()
     after["s1-eth2"]["queue_backlog_bytes"] += 2000 - 2 * 60 + 1
     assert any("bytes are missing for 2 dropped packets" in line for line in violations(GRAPH, before, after, {}))
+
+
+def test_what_trimming_cut_off_is_accounted_for():
+    before, after = balanced()
+    end = after["s1-eth2"]
+    end |= {"queue_drops": 1, "queue_backlog_packets": 2, "queue_backlog_bytes": 1128}
+    assert violations(GRAPH, before, after, {}) == ["s1: 1872 bytes are missing for 1 dropped packets"]
+    end |= {"queue_trimmed_packets": 1, "queue_trimmed_bytes": 872}
+    assert violations(GRAPH, before, after, {}) == []
+    assert "trimmed" not in account(GRAPH, before, after, {})
+    trimming = build(TopologySpec.of(kind="single", hosts=2, rate_bps=10**9, delay_ns=1000, buffer_bytes=100_000, trim_bytes=128))
+    assert account(trimming, before, after, {})["trimmed"] == 1
 
 
 def test_losses_outside_queues_are_unfit():

@@ -13,14 +13,19 @@ from fabric_nets import NETS, FabricNet, FabricPort
 from fabric_oracle import FabricFrame, FabricRun, run_fabric
 
 from dc_gym.benchmarks.checks.link_cases import AMPLE_BYTES, FULL_FRAME
-from dc_gym.topologies.graph import DSCPS, NO_MARKING, Marking, MarksAt, Pause, Pool, Queue, QueueClass, to_plain
+from dc_gym.topologies.graph import DSCPS, NO_MARKING, Marking, MarksAt, Pause, Pool, Queue, QueueClass, Trim, to_plain
 
 RATES = (10**8, 10**9, 10**10, 25 * 10**9, 10**11)
 DELAYS_NS = (100, 1_000, 10_000)
 RANDOM_NETS = ("chain2", "chain4", "incast2", "incast4", "incast16")
 FRAMES = 160
 SAMPLES = 8
-KINDS = ("classes", "pools", "pauses of classes", "pauses of ports")
+LIMITED = {"trimming": 0.7}
+"""Share of the classes that have a limit besides their pool's."""
+KINDS = ("classes", "pools", "pauses of classes", "pauses of ports", "trimming")
+TRIM_SIZES = (74, 116, 128, 200, 1_000)
+SHORTEST_DATA = 124
+"""Of linkprobe."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +69,11 @@ class FabricCase:
         return len(self.frames) - len(self.run.arrivals)
 
     def job(self) -> dict[str, Any]:
-        rows = [
-            (
-                frame.t_ns,
-                0,
-                f"{frame.t_ns},{frame.sender},{frame.length},{int(frame.ect)},{frame.seq},{frame.dscp},{frame.receiver}",
-            )
-            for frame in self.frames
-        ]
+        rows = []
+        for frame in self.frames:
+            flags = frame.ect + 2 * frame.data
+            row = (frame.t_ns, frame.sender, frame.length, flags, frame.seq, frame.dscp, frame.receiver)
+            rows.append((frame.t_ns, 0, ",".join(map(str, row))))
         rows += [(t_ns, 1, f"{t_ns},0,0,1,0") for t_ns in self.sample_times]
         schedule = "0,0,0,1,0\n" + "".join(f"{text}\n" for _, _, text in sorted(rows, key=lambda row: row[:2]))
         return {"net": self.net, "ports": to_plain(self.ports), "schedule": schedule, "repeat": self.repeat}
@@ -90,14 +92,18 @@ def _case(name: str, kind: str) -> FabricCase:
     rate_bps, delay_ns = chance.choice(RATES), chance.choice(DELAYS_NS)
     classes = _classes(chance, kind)
     stock = Queue(AMPLE_BYTES)
+    trim = Trim(chance.choice(TRIM_SIZES), len(classes), _unused(chance, classes)) if kind == "trimming" else None
     ports = []
     for port in range(shape.ports):
         own_bps = chance.choice((rate_bps, rate_bps // 2, 2 * rate_bps // 3))
         host = stock if kind.startswith("pauses") and chance.random() < 0.2 else host_queue(classes)
-        queue = _queue(chance, kind, classes) if shape.is_switch(port) else host
+        queue = _queue(chance, kind, classes, trim) if shape.is_switch(port) else host
         ports.append(FabricPort(own_bps, delay_ns, queue, chance.randrange(2**64)))
     title = f"{name}: {net}, {rate_bps / 1e6:g} Mbit/s, {len(classes)} classes"
-    return FabricCase(title, net, _same_pools(chance, shape, ports), _frames(chance, shape, rate_bps, classes))
+    frames = _frames(chance, shape, rate_bps, classes)
+    if trim:
+        frames = tuple(replace(frame, data=frame.length >= SHORTEST_DATA and chance.random() < 0.8) for frame in frames)
+    return FabricCase(title, net, _same_pools(chance, shape, ports), frames)
 
 
 def host_queue(classes: tuple[QueueClass, ...]) -> Queue:
@@ -109,7 +115,7 @@ def host_queue(classes: tuple[QueueClass, ...]) -> Queue:
 def _classes(chance: random.Random, kind: str) -> tuple[QueueClass, ...]:
     """Returns the classes of all ports: which DSCPs, which order, and whether frames are lost."""
     dscps = chance.sample(range(DSCPS), DSCPS)
-    count = chance.choice((1, 2, 3, 3, 5, 8)) if kind != "classes" else chance.choice((2, 3, 3, 5, 8))
+    count = chance.choice({"classes": (2, 3, 3, 5, 8), "trimming": (1, 2, 3, 7)}.get(kind, (1, 2, 3, 3, 5, 8)))
     lossless = kind.startswith("pauses")
     return tuple(
         QueueClass(
@@ -123,10 +129,19 @@ def _classes(chance: random.Random, kind: str) -> tuple[QueueClass, ...]:
     )
 
 
-def _queue(chance: random.Random, kind: str, classes: tuple[QueueClass, ...]) -> Queue:
+def _unused(chance: random.Random, classes: tuple[QueueClass, ...]) -> int:
+    """Returns a DSCP that no class has."""
+    return chance.choice(sorted(set(range(DSCPS)) - {dscp for rule in classes for dscp in rule.dscps}))
+
+
+def _queue(chance: random.Random, kind: str, classes: tuple[QueueClass, ...], trim: Trim | None) -> Queue:
     """Returns the queue of a port of a switch."""
     port_classes = tuple(_class(chance, kind, rule) for rule in classes)
-    pool = None if kind == "classes" else Pool(1, 1)
+    pool = None if kind == "classes" or (trim and chance.random() < 0.5) else Pool(1, 1)
+    if trim:
+        room, reserve = chance.choice((200, 1_000, 5_000, AMPLE_BYTES)), chance.choice((0, 500))
+        own = QueueClass("trimmed", (trim.dscp,), room, reserve_bytes=reserve, alpha_2_16=chance.choice((2**32 - 1, 2**15)))
+        return Queue(AMPLE_BYTES, "port", classes=(*port_classes, own), pool=pool, trim=trim)
     pause = _pause(chance, kind == "pauses of ports") if kind.startswith("pauses") else None
     return Queue(AMPLE_BYTES, "port", classes=port_classes, pool=pool, pause=pause)
 
@@ -136,7 +151,7 @@ def _class(chance: random.Random, kind: str, rule: QueueClass) -> QueueClass:
     alphas = (2**32 - 1, 2**16, 2**15, 2**17, 2**13, chance.randrange(1, 2**18))
     return replace(
         rule,
-        limit_bytes=chance.choice(limits) if kind == "classes" or chance.random() < 0.2 else AMPLE_BYTES,
+        limit_bytes=chance.choice(limits) if kind == "classes" or chance.random() < LIMITED.get(kind, 0.2) else AMPLE_BYTES,
         marking=_marking(chance),
         reserve_bytes=chance.choice((0, 1_000, chance.randrange(10_000))),
         alpha_2_16=chance.choice(alphas),

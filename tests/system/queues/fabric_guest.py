@@ -6,6 +6,7 @@ first names it. Every port of a job gets its rate, its delay and a new queue.
 
     {"net": NAME, "ports": [fields of FabricPort, ...], "schedule": rows of linkprobe, "repeat": N}
       -> {"probe": linkprobe's answer to the last of N repetitions, "devices": [counters of each port, ...], "pauses": sent,
+          "trims": [frames that each port trimmed and the bytes that it cut off, ...],
           "memory_kb": [the kernel's memory after each repetition, ...]}
 """
 
@@ -120,6 +121,12 @@ class Network:
         counters = [asdict(devices[end.node][end.ifname]) for end in self.ports]
         return [{counter: device[counter] for counter in DEVICE_COUNTERS} for device in counters]
 
+    def trims(self) -> list[tuple[int, int]]:
+        """Returns the frames that each port has trimmed, and the bytes that it has cut off, since it has its queue."""
+        queues = {node: tc.queue_counters(sock) for node, sock in self._sockets.items()}
+        counted = [queues[end.node][end.ifindex] for end in self.ports]
+        return [(queue.trimmed_packets, queue.trimmed_bytes) for queue in counted]
+
 
 def kernel_memory_kb() -> int:
     """Returns the memory that the kernel has for itself."""
@@ -141,7 +148,8 @@ def _run(network: Network, job: dict[str, Any]) -> dict[str, Any]:
         probe = network.play(job["schedule"])
         memory.append(kernel_memory_kb())
     now = network.devices()
-    return {"probe": probe, "devices": now, "pauses": _pauses(now) - _pauses(before), "memory_kb": memory}
+    pauses = _pauses(now) - _pauses(before)
+    return {"probe": probe, "devices": now, "pauses": pauses, "trims": network.trims(), "memory_kb": memory}
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ class FabricVerdict:
     drops: int = 0
     marks: int = 0
     pauses: int = 0
+    trims: int = 0
     values: int = 0
     faults: list[str] = field(default_factory=list)
 
@@ -80,6 +81,7 @@ def compare(case: FabricCase, reply: dict[str, Any]) -> FabricVerdict:
         drops=case.drops,
         marks=sum(row["marked"] for row in last),
         pauses=sum(row["pauses_sent"] for row in last),
+        trims=sum(packets for packets, _ in run.trims),
     )
     verdict.expect("frames that left", sorted(run.departures), sorted(answer.departures))
     verdict.expect("frames that arrived", sorted(run.arrivals), sorted(answer.arrivals))
@@ -93,6 +95,7 @@ def compare(case: FabricCase, reply: dict[str, Any]) -> FabricVerdict:
             answer.arrivals.get(frame.seq),
         )
     _check_samples(run.samples, samples_of(reply["probe"]), verdict)
+    verdict.expect("frames trimmed, and bytes cut off, by port", run.trims, [(*counted,) for counted in reply["trims"]])
     if case.until_ns is None:
         _check_devices(last, reply["devices"], verdict)
     return verdict

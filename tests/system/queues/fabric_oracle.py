@@ -11,6 +11,8 @@ docs/kernel.md: what was started first comes first; ports that may send again do
   the free bytes or more, or if the pool has too few.
 - A frame of a lossless class is charged where it came into the switch: to the reserve, then to the pool up to Xoff, then to
   headroom. It is refused where headroom ends. It is released when it leaves.
+- Data of a NIC that a lossy class would drop is cut, and waits in the class of trimmed frames if that takes it. Frames of that
+  class are dropped. A host's socket never sees a trimmed frame.
 - A stock queue knows no classes: any pause stops it.
 - A pause is a frame of 60 bytes. It starts behind the frame under way, and acts when it arrives, for as many times of 512 bits as
   it says. It is repeated after half of that, or a quantum if that is longer.
@@ -33,6 +35,8 @@ from dc_gym.benchmarks.checks.oracle import BIT_NS
 from dc_gym.topologies.graph import CLASSES, Marking, Pause, QueueClass
 
 PAUSE_BYTES = 60
+DATA_HEADER_BYTES = 116
+"""Ethernet, IPv4, UDP, the NIC's header, telemetry."""
 QUANTUM_BITS = 512
 NS_PER_S = 10**9
 ALL_CLASSES = (1 << CLASSES) - 1
@@ -54,6 +58,8 @@ class FabricFrame:
     dscp: int
     ect: bool
     seq: int
+    data: bool = False
+    """True if it is data of a NIC, with room for telemetry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,9 @@ class FabricRun:
 
     departures: dict[int, int] = field(default_factory=dict)
     arrivals: dict[int, Arrival] = field(default_factory=dict)
+    trimmed_arrivals: int = 0
+    trims: list[tuple[int, int]] = field(default_factory=list)
+    """By port: the frames that it trimmed, and the bytes that it cut off."""
     samples: list[tuple[int, ...]] = field(default_factory=list)
     """Time, port, and the values of struct tc_port_xstats and of those of classes, in their order (kernel/drivers/lab.h)."""
     pause_times: list[tuple[int, int, int]] = field(default_factory=list)
@@ -82,6 +91,7 @@ class _Packet:
 
     length: int
     frame: FabricFrame | None = None
+    dscp: int = 0
     ce: bool = False
     charged_to: _Ingress | None = None
     changed: int = 0
@@ -297,6 +307,8 @@ class _Port:
         self._class_of = {dscp: index for index, rule in enumerate(rules) for dscp in rule.dscps}
         self._knows_classes = queue.kind == "port"
         """False of a stock queue: any pause stops it, and it has no such statistics."""
+        self._trims = queue.trim
+        self.trimmed_packets = self.trimmed_bytes = 0
         self._told = bool(queue.classes)
         """True if there are statistics of classes."""
         self._turn = 0
@@ -321,17 +333,37 @@ class _Port:
     def enqueue(self, packet: _Packet, came_in: _Port | None) -> None:
         """Takes a packet and sends if that is possible."""
         assert packet.frame is not None
-        number = self._class_of.get(packet.frame.dscp, 0)
+        number = self._class_of.get(packet.dscp, 0)
         queue = self.classes[number]
         packet.charged_to = came_in.ingress if came_in is not None and queue.settings.lossless else None
         queue.mark(packet, "arrival")
-        if queue.waiting + packet.length > queue.limit or not self._admits(number, packet):
+        if queue.waiting + packet.length <= queue.limit and self._admits(number, packet):
+            self._append(queue, packet)
+        elif not self._trim(number, packet):
             queue.drops += 1
-        else:
-            self._advance(queue)
-            queue.frames.append(packet)
-            queue.waiting += packet.length
         self.send()
+
+    def _append(self, queue: _Class, packet: _Packet) -> None:
+        self._advance(queue)
+        queue.frames.append(packet)
+        queue.waiting += packet.length
+
+    def _trim(self, number: int, packet: _Packet) -> bool:
+        """Trims a packet that a class would drop. Returns False if it is to be dropped."""
+        trim, length = self._trims, packet.length
+        assert packet.frame is not None
+        if trim is None or number == trim.number or self.classes[number].settings.lossless or not packet.frame.data:
+            return False
+        kept = max(trim.bytes, DATA_HEADER_BYTES) if length > trim.bytes else DATA_HEADER_BYTES
+        queue = self.classes[trim.number]
+        packet.length = kept
+        if kept >= length or queue.waiting + kept > queue.limit or not self._admits(trim.number, packet):
+            return False
+        packet.dscp = trim.dscp
+        self.trimmed_packets += 1
+        self.trimmed_bytes += length - kept
+        self._append(queue, packet)
+        return True
 
     def _advance(self, queue: _Class) -> None:
         self.tally.advance(self.waiting, self._clock.now_ns)
@@ -527,7 +559,10 @@ class _Network:
         assert packet.frame is not None
         node = self.net.node(at.number)
         if node.startswith("h"):
-            self.run.arrivals[packet.frame.seq] = Arrival(self.clock.now_ns, packet.ce)
+            if packet.length < packet.frame.length:
+                self.run.trimmed_arrivals += 1
+            else:
+                self.run.arrivals[packet.frame.seq] = Arrival(self.clock.now_ns, packet.ce)
             return
         out = self.net.routes[node, packet.frame.receiver]
         self.ports[out].enqueue(packet, at)
@@ -551,7 +586,7 @@ class _Network:
 
     def host_sends(self, frame: FabricFrame) -> None:
         self.advance(frame.t_ns)
-        self.ports[self.net.host_port(frame.sender)].enqueue(_Packet(frame.length, frame), None)
+        self.ports[self.net.host_port(frame.sender)].enqueue(_Packet(frame.length, frame, frame.dscp), None)
         self._send_ready()
 
     def sample(self, t_ns: int) -> None:
@@ -582,4 +617,5 @@ def run_fabric(
     while until_ns is None and (next_ns := network.clock.next_ns()) is not None:
         network.advance(next_ns)
     network.run.end_ns = network.clock.now_ns
+    network.run.trims = [(port.trimmed_packets, port.trimmed_bytes) for port in network.ports]
     return network.run

@@ -9,10 +9,10 @@ from itertools import pairwise, takewhile
 
 import pytest
 from fabric_nets import NETS, FabricPort
-from fabric_oracle import FabricFrame, run_fabric
+from fabric_oracle import PORT_VALUES, FabricFrame, run_fabric
 
 from dc_gym.benchmarks.checks.oracle import OracleFrame, OraclePort, run_chain
-from dc_gym.topologies.graph import Marking, Pause, Pool, Queue, QueueClass
+from dc_gym.topologies.graph import Marking, Pause, Pool, Queue, QueueClass, Trim
 
 GBIT = 10**9
 AMPLE = 10**7
@@ -154,6 +154,38 @@ def test_a_stock_queue_is_stopped_by_any_pause():
     stock = run_fabric(NETS["chain2"], chain2(lossless(), Queue(AMPLE)), rows)
     assert with_classes.departures[6] == 6_500
     assert stock.departures[6] > 26_000
+
+
+def test_a_frame_without_room_is_cut_and_overtakes_those_that_wait():
+    """Frame 0 leaves at once; 1 and 2 wait, and fill the queue. 3 and 4 are trimmed: their class has room for two of 200 bytes,
+    and 5 finds none. 6 is no data. 7, of 150 bytes, is cut to its headers of 116 when the trimmed ones have left."""
+    trim = Trim(200, 1, 63)
+    queue = replace(classes(QueueClass("c", (0,), 3_000), QueueClass("trimmed", (63,), 400)), trim=trim)
+    rows = [*frames(*[(0, 1_500, 0)] * 7), *frames((15_000, 150, 0))]
+    data = [replace(frame, seq=seq, data=seq != 6) for seq, frame in enumerate(rows)]
+    run = run_fabric(NETS["chain2"], chain2(queue), data, samples=[9_000, 40_000])
+    assert [seq for seq in run.arrivals] == [0, 1, 2]
+    assert run.trimmed_arrivals == 3
+    assert run.trims[OUT] == (3, 2 * 1_300 + 34)
+    assert run.arrivals[1].t_ns - run.arrivals[0].t_ns == (1_500 + 2 * 200 + 116) * 8, "they left before it"
+    first, last = (next(row for row in run.samples if row[0] == t_ns and row[1] == OUT) for t_ns in (9_000, 40_000))
+    assert first[2 + PORT_VALUES] == 3_000 and last[2 + PORT_VALUES + 4] == 2, "whole frames that waited, and that were dropped"
+
+
+def test_a_trimmed_frame_is_not_trimmed_again():
+    """Behind the first switch the line is ten times as slow, and its class of trimmed frames has room for one."""
+    trim = Trim(200, 1, 63)
+    first = replace(classes(QueueClass("c", (0,), 1_500), QueueClass("trimmed", (63,), 2_000)), trim=trim)
+    second = replace(classes(QueueClass("c", (0,), 10_000), QueueClass("trimmed", (63,), 200)), trim=trim)
+    ports = [FabricPort(10 * GBIT, 1_000, Queue(AMPLE, "port")) for _ in range(8)]
+    ports[2], ports[4] = FabricPort(GBIT, 1_000, first), FabricPort(GBIT // 10, 1_000, second)
+    ports[6] = FabricPort(GBIT // 10, 1_000, second)
+    data = [replace(frame, data=True) for frame in frames(*[(0, 1_500, 0)] * 6)]
+    run = run_fabric(NETS["chain4"], ports, data, samples=[10**6])
+    assert run.trims[2][0] == 4 and not run.trims[4][0] and not run.trims[6][0]
+    dropped = [row[2 + PORT_VALUES + 14 + 4] for row in run.samples if row[1] in (4, 6)]
+    assert run.trimmed_arrivals == 4 - sum(dropped) and sum(dropped) > 0
+    assert len(run.arrivals) == 2
 
 
 @pytest.mark.parametrize("number", range(6))

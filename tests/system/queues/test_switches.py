@@ -9,6 +9,9 @@ import fabric_cases
 import fabric_lab
 import fabric_rules
 import pytest
+from fabric_nets import peer
+
+from dc_gym.benchmarks.checks.links import parse
 
 pytestmark = pytest.mark.lab
 COUNT = 10
@@ -40,10 +43,29 @@ def test_the_cases_are_worth_it(answered):
     for kind in fabric_cases.KINDS[1:]:
         assert sum(verdict.drops for verdict in verdicts[kind]) > 30, kind
     assert all(sum(verdict.marks for verdict in verdicts[kind]) > 30 for kind in fabric_cases.KINDS)
-    for kind in fabric_cases.KINDS[2:]:
+    assert sum(verdict.trims for verdict in verdicts["trimming"]) > 30
+    for kind in fabric_cases.KINDS[2:4]:
         assert sum(verdict.pauses for verdict in verdicts[kind]) > 300, kind
     hosts = [port.queue.kind for case, _ in answered["pauses of classes"] for port in case.ports]
     assert {"port", "bfifo"} <= set(hosts)
+
+
+def test_whole_trimmed_and_dropped_frames_add_up(answered):
+    """By the lab's counters alone: what left the hosts arrived whole, or trimmed, or was dropped.
+
+    Frames that have the DSCP of trimmed ones from the beginning are of their class, and stay whole.
+    """
+    for case, reply in answered["trimming"]:
+        rows, arrived = fabric_lab.rows_of(reply), parse(reply["probe"]).arrivals
+        end = max(t_ns for t_ns, _ in rows)
+        ends = {port: rows[end, port] for port in range(case.shape.ports) if case.shape.is_switch(port)}
+        trim = case.ports[next(iter(ends))].queue.trim
+        own = [frame.seq in arrived for frame in case.frames if frame.dscp == trim.dscp]
+        last = [row for port, row in ends.items() if not case.shape.is_switch(peer(port))]
+        trimmed = sum(row[f"class {trim.number} sent_packets"] for row in last) - sum(own)
+        dropped = [sum(row[f"class {number} drops"] for row in ends.values()) for number in range(trim.number + 1)]
+        assert len(case.frames) == len(arrived) + trimmed + sum(dropped), case.name
+        assert sum(packets for packets, _ in reply["trims"]) == trimmed + dropped[-1] - own.count(False), case.name
 
 
 def test_rules(answered):
@@ -100,6 +122,18 @@ def test_other_classes_would_be_noticed(answered, values):
     assert any(
         fabric_lab.compare(other_classes(case, lambda rule: replace(rule, **values)), reply).faults for case, reply in pairs
     )
+
+
+@pytest.mark.parametrize("values", [{"bytes": 75}, {"bytes": 300}, {"dscp": 62}], ids=str)
+def test_other_trimming_would_be_noticed(answered, values):
+    def other(case):
+        ports = tuple(
+            replace(port, queue=replace(port.queue, trim=port.queue.trim and replace(port.queue.trim, **values)))
+            for port in case.ports
+        )
+        return with_times(case, ports)
+
+    assert any(fabric_lab.compare(other(case), reply).faults for case, reply in answered["trimming"])
 
 
 def test_other_statistics_would_be_noticed(answered):
