@@ -20,7 +20,8 @@ from dc_gym.base.units import parse_time_ns
 from dc_gym.benchmarks.studies.rl_cc import at_rest, cluster, common
 from dc_gym.benchmarks.studies.rl_cc.cluster import ALL_TO_ALL, LONG_SHORT, MANY_TO_ONE, WHO
 from dc_gym.results.results import Result
-from dc_gym.study import Measure, Variant, series
+from dc_gym.study import Claim, Measure, Variant, below, series
+from dc_gym.study.claims import any_of
 from dc_gym.study.scaled import JITTER_NS, MS, RunLength
 
 TITLE = "RL-CC's cluster from the first packet: losses"
@@ -35,10 +36,15 @@ PAIR = 2
 SEEDS = 3
 
 
-def _variant(who: str, scenario: str, name: str, workload: Mapping[str, Any]) -> Variant:
+def name(contestant: str, scenario: str, count: int) -> str:
+    """Returns the name of a variant; in all-to-all a count is of flows a host."""
+    return cluster.name(f"{contestant}, bring-up", scenario, count)
+
+
+def _variant(who: str, scenario: str, title: str, workload: Mapping[str, Any]) -> Variant:
     floods = who == "DCQCN" and scenario == MANY_TO_ONE
     return common.variant(
-        name,
+        title,
         WHO[who],
         common.SEVEN if scenario == LONG_SHORT else common.FABRIC,
         {**workload, "jitter": JITTER_NS},
@@ -56,8 +62,8 @@ def _variants(who: str) -> list[Variant]:
         *((ALL_TO_ALL, count, {"kind": "random", "flows": count}) for count in cluster.A_HOST),
         *((LONG_SHORT, count, {**short, "short": count}) for count in cluster.SHORT),
     ]
-    pairs = _variant(who, ALL_TO_ALL, at_rest.name(who, ALL_TO_ALL, PAIR), {"kind": "all_to_all", "flows": PAIR})
-    return [*(_variant(who, scenario, cluster.name(who, scenario, count), keys) for scenario, count, keys in cases), pairs]
+    pairs = _variant(who, ALL_TO_ALL, at_rest.name(f"{who}, bring-up", ALL_TO_ALL, PAIR), {"kind": "all_to_all", "flows": PAIR})
+    return [*(_variant(who, scenario, name(who, scenario, count), keys) for scenario, count, keys in cases), pairs]
 
 
 def lost(result: Result) -> dict[str, float]:
@@ -70,13 +76,25 @@ def lost(result: Result) -> dict[str, float]:
     return {LOST.name: drops - late + late / (duration_s - warmup_s) * (TEST_S[kind] - warmup_s)}
 
 
+LINES = common.lines_over(
+    cluster.FLOWS, {who: (cluster.COLORS[who],) for who in WHO}, lambda who, count: name(who, MANY_TO_ONE, count)
+)
 STUDY = common.study(
     TITLE,
     SOURCE,
     [variant for who in WHO for variant in _variants(who)],
     (common.GOODPUT, common.LATENCY, common.DROPS, common.LATE_DROPS, LOST),
-    lambda _: (),
-    partial(series.figure, series=at_rest.LINES, columns=(common.DROPS, common.LATE_DROPS, LOST), xlabel="flows to one", title=TITLE),
+    lambda _: (
+        Claim(
+            "RL-CC loses less than DCQCN in one case of each benchmark at least",
+            "ours: of Table IV",
+            tuple(
+                any_of([[below(name("RL-CC", scenario, count), name("DCQCN", scenario, count), LOST)] for count in counts])
+                for scenario, counts in cluster.COUNTS.items()
+            ),
+        ),
+    ),
+    partial(series.figure, series=LINES, columns=(common.DROPS, common.LATE_DROPS, LOST), xlabel="flows to one", title=TITLE),
     networks=(common.FABRIC, common.SEVEN),
     more=lost,
     seeds=SEEDS,
