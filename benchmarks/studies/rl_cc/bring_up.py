@@ -27,12 +27,18 @@ from dc_gym.study.scaled import JITTER_NS, MS, RunLength
 TITLE = "RL-CC's cluster from the first packet: losses"
 SOURCE = "RL-CC, Table IV and figure 8"
 LOST = Measure("lost_per_flow", "drops a flow over the paper's test", digits=3)
-LENGTHS = {MANY_TO_ONE: RunLength(16 * MS, 12 * MS), ALL_TO_ALL: RunLength(4 * MS, 2 * MS), LONG_SHORT: RunLength(40 * MS, 30 * MS)}
+LENGTHS = {
+    MANY_TO_ONE: RunLength(16 * MS, 12 * MS),
+    ALL_TO_ALL: RunLength(8 * MS, 6 * MS),
+    LONG_SHORT: RunLength(40 * MS, 30 * MS),
+}
 FLOOD = RunLength(8 * MS, 4 * MS)
 """The length of DCQCN's runs with a flood that does not end."""
 TEST_S = {"many_to_one": 60, "random": 60, "all_to_all": 60, "long_short": 30}
 """The lengths of the paper's tests, by the kind of workload."""
 PAIR = 2
+MEMORY = {"lab.memory": "2GiB"}
+"""Queues of 64 NICs that begin at line rate fill more than a lab has by default."""
 SEEDS = 3
 
 
@@ -48,7 +54,7 @@ def _variant(who: str, scenario: str, title: str, workload: Mapping[str, Any]) -
         WHO[who],
         common.SEVEN if scenario == LONG_SHORT else common.FABRIC,
         {**workload, "jitter": JITTER_NS},
-        common.keys_of(WHO[who], common.FIRMWARE if who == "DCQCN" else common.OWN),
+        MEMORY | common.keys_of(WHO[who], common.FIRMWARE if who == "DCQCN" else common.OWN),
         0 if scenario == ALL_TO_ALL else 1,
         length=FLOOD if floods else LENGTHS[scenario],
         color=cluster.COLORS[who],

@@ -46,7 +46,7 @@ STUDY = common.study(
     [_variant(who) for who in WHO],
     (*(LATENCIES[size] for size in SIZES), MEAN, common.DROPS),
     lambda _: (Claim("RL-CC has the lowest latency at one size above 32 B at least", "ours: of figure 9", (any_of(LOWEST),)),),
-    None,
+    common.drawing(TITLE, (9.6, 3.8), figure_9.bars, len(WHO)),
     networks=(common.FABRIC,),
     more=measured,
     seeds=3,

@@ -8,13 +8,13 @@ latency and slowdown are those at rest, losses those from the first packet on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dc_gym.benchmarks.studies.rl_cc import at_rest, bring_up, cluster, common, osu
-from dc_gym.benchmarks.studies.rl_cc.cluster import ALL_TO_ALL, LONG_SHORT, MANY_TO_ONE, RIVALS, WHO
+from dc_gym.benchmarks.studies.rl_cc import at_rest, bring_up, cluster, common, figure_9, osu
+from dc_gym.benchmarks.studies.rl_cc.cluster import LONG_SHORT, RIVALS, WHO
 from dc_gym.study import Claim, Evidence, Measure, Study, Variant, above, below, collect
 from dc_gym.study.claims import any_of, or_tied
 
@@ -42,14 +42,18 @@ class Column:
 
 def _columns() -> Iterator[Column]:
     for task, counts in at_rest.COUNTS.items():
-        names = [at_rest.name("{}", task, count) for count in counts]
-        whole = [bring_up.name("{}", task, count) for count in cluster.COUNTS[task]]
+        key, names = task.replace("-", "_"), [at_rest.name("{}", task, count) for count in counts]
         more, less = (cluster.LONG_SHARE, cluster.SLOWDOWN) if task == LONG_SHORT else (common.GOODPUT, common.LATENCY)
-        of, key = ("long flows' goodput", "slowdown") if task == LONG_SHORT else ("goodput", "latency"), task.replace("-", "_")
-        yield Column(Measure(f"{key}_goodput", f"{task}: {of[0]}, best over it"), [(name, more.name) for name in names], -1)
-        yield Column(Measure(f"{key}_time", f"{task}: {of[1]} over the best"), [(name, less.name) for name in names], 1)
-        yield Column(Measure(f"{key}_lost", f"{task}: drops a flow, all cases"), [(name, bring_up.LOST.name) for name in whole], 0)
-    yield Column(Measure("alltoall", "MPI_Alltoall: latency over the best"), [("{}", osu.LATENCIES[size].name) for size in osu.SIZES], 1)
+        yield Column(Measure(f"{key}_goodput", f"{task}: goodput, best over it"), [(name, more.name) for name in names], -1)
+        yield Column(
+            Measure(f"{key}_time", f"{task}: {'slowdown' if task == LONG_SHORT else 'latency'} over the best"),
+            [(name, less.name) for name in names],
+            1,
+        )
+        whole = [(bring_up.name("{}", task, count), bring_up.LOST.name) for count in cluster.COUNTS[task]]
+        yield Column(Measure(f"{key}_lost", f"{task}: drops a flow, all cases"), whole, 0)
+    sizes = [("{}", figure_9.LATENCIES[size].name) for size in osu.SIZES]
+    yield Column(Measure("alltoall", "MPI_Alltoall: latency over the best"), sizes, 1)
 
 
 COLUMNS = tuple(_columns())

@@ -387,9 +387,12 @@ def test_losses_of_bring_up_count_once_and_later_ones_for_the_papers_test(kind, 
 
 
 def test_the_studies_of_the_whole_cluster_have_its_hosts_and_line_rate():
-    for variant in (*bring_up.STUDY.variants, *osu.STUDY.variants):
-        own = spec(osu.STUDY if variant in osu.STUDY.variants else bring_up.STUDY, variant.name)
-        assert len(own.graph().hosts) == (7 if "long-short" in variant.name else 64)
+    scenarios = [
+        (bring_up.STUDY, bring_up.name(who, task, cluster.COUNTS[task][0])) for who in cluster.WHO for task in cluster.COUNTS
+    ]
+    for study, name in (*scenarios, *((osu.STUDY, who) for who in cluster.WHO)):
+        own = spec(study, name)
+        assert len(own.graph().hosts) == (7 if LONG_SHORT in name else 64)
         assert "rate_initial" not in dict(own.nic.parameters)
         assert (own.nic.preset == common.FIRMWARE_PRESET) == (own.controller.name == "dcqcn")
 
@@ -397,13 +400,13 @@ def test_the_studies_of_the_whole_cluster_have_its_hosts_and_line_rate():
 def test_the_worst_of_each_measure_is_named():
     def rows(factor, who):
         """All values of a contestant: `factor` times the best, in bandwidth, times and losses."""
+        values = {"goodput": 0.9 / factor, "long_goodput": 0.9 / factor, "latency_s": 1e-5 * factor, "slowdown": 9 * factor}
+        rest = {key: [one] * 3 for key, one in values.items()}
         for task, counts in at_rest.COUNTS.items():
-            values = {"goodput": 0.9 / factor, "long_goodput": 0.9 / factor, "latency_s": 1e-5 * factor, "slowdown": 9 * factor}
-            yield from (found(at_rest.name(who, task, count), **{key: [one] * 3 for key, one in values.items()}) for count in counts)
-            yield from (
-                found(bring_up.name(who, task, count), lost_per_flow=[factor - 1] * 3) for count in cluster.COUNTS[task]
-            )
-        yield found(who, **{osu.LATENCIES[size].name: [1e-4 * factor] * 3 for size in osu.SIZES})
+            yield from (found(at_rest.name(who, task, count), **rest) for count in counts)
+            lost = [factor - 1] * 3
+            yield from (found(bring_up.name(who, task, count), lost_per_flow=lost) for count in cluster.COUNTS[task])
+        yield found(who, **{figure_9.LATENCIES[size].name: [1e-4 * factor] * 3 for size in osu.SIZES})
 
     def verdicts(**factors):
         measured = evidence(*(row for who, factor in factors.items() for row in rows(factor, who.replace("_", "-"))))
