@@ -159,7 +159,7 @@ def joined(evidence: Evidence) -> Evidence:
     return replace(evidence, variants=variants)
 
 
-def _bars(evidence: Evidence, rows: common.Rows) -> None:
+def bars(evidence: Evidence, rows: common.Rows) -> None:
     """Draws bars as in the paper: each latency over the best of its size. Set-ups are in the table alone."""
     ((ax,),) = rows
     best, width = _best(evidence), 0.8 / len(WHO)
@@ -193,7 +193,7 @@ STUDY = common.study(
     list(_variants()),
     (*LATENCIES.values(), common.DROPS),
     _claims,
-    common.drawing(TITLE, (9.6, 3.8), _bars, len(WHO)),
+    common.drawing(TITLE, (9.6, 3.8), bars, len(WHO)),
     networks=(common.SMALL_FABRIC,),
     setups=SETUPS,
     also=ALSO,

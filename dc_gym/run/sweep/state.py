@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from dc_gym.run.sweep.grid import Grid, Point
 from dc_gym.run.sweep.known import Known, Record
 from dc_gym.run.sweep.known import stamps as known_files
 from dc_gym.spec import Spec
+from dc_gym.topologies.waits import Waits
 
 SUMMARY = "sweep.json"
 SPECS, FAILED = "specs", "failed"
@@ -166,11 +167,14 @@ def plain(spec: Spec) -> Any:
 def _is_of(result: Result, spec: Spec) -> bool:
     """Returns True if the result's manifest has this spec.
 
-    The memory that a run gives its lab where the spec gives none does not count as a difference.
+    What a run fills in does not count as a difference: its lab's memory where the spec gives none, and a later start.
     """
     recorded, expected = dict(result.manifest.get("spec", {})), plain(spec)
     if spec.lab.memory_bytes is None and isinstance(recorded.get("lab"), dict):
         recorded["lab"] = {key: value for key, value in recorded["lab"].items() if key != "memory"}
+    if recorded.get("lab") != expected["lab"]:
+        t0_ns = Waits.of(spec.graph()).t0_ns(spec.lab.t0_ns, int(result.summary.get("flows", 0)))
+        expected["lab"] = plain(replace(spec, lab=replace(spec.lab, t0_ns=t0_ns)))["lab"]
     return bool(recorded == expected)
 
 

@@ -11,6 +11,8 @@ import pytest
 from dc_gym.base.errors import SpecError
 from dc_gym.base.units import format_size
 from dc_gym.benchmarks.studies.rl_cc import (
+    at_rest,
+    bring_up,
     cluster,
     common,
     figure_3,
@@ -19,6 +21,8 @@ from dc_gym.benchmarks.studies.rl_cc import (
     figure_8,
     figure_9,
     figure_10,
+    osu,
+    relative,
     table_2,
     table_4,
     table_5,
@@ -365,3 +369,54 @@ def test_verdicts_of_other_criteria_stand_beside_the_fixed_one():
     assert "At most 2 times the best one's time, at least 90%, 95% of its bandwidth: 8 of 12 as in the paper" in "".join(notes)
     by_seed = replace(rows[0], numbers={"share": {1: 0.86, 2: 0.95}, "longest": {1: 1.2, 2: 1.2}})
     assert table_5.otherwise(evidence(by_seed), 0.9, 2)[0] == "DCQCN's many-to-one (by seed)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "who", "lost"),
+    [
+        ("random", "dcqcn", 10 - 4 + 4 / 2e-3 * (60 - 2e-3)),
+        ("long_short", "swift", 10 - 4 + 4 / 2e-3 * (30 - 2e-3)),
+        ("many_to_one", "dcqcn", 10),
+    ],
+)
+def test_losses_of_bring_up_count_once_and_later_ones_for_the_papers_test(kind, who, lost, monkeypatch):
+    monkeypatch.setattr(common, "numbers", lambda result: {common.DROPS.name: 10.0, common.LATE_DROPS.name: 4.0})
+    spec = {"workload": {"kind": kind}, "controller": {"name": who}, "topology": {"scale": 100}}
+    result = SimpleNamespace(manifest={"spec": spec | {"time": {"duration": "400ms", "warmup": "200ms"}}})
+    assert bring_up.lost(result) == {bring_up.LOST.name: pytest.approx(lost)}
+
+
+def test_the_studies_of_the_whole_cluster_have_its_hosts_and_line_rate():
+    scenarios = [
+        (bring_up.STUDY, bring_up.name(who, task, cluster.COUNTS[task][0])) for who in cluster.WHO for task in cluster.COUNTS
+    ]
+    for study, name in (*scenarios, *((osu.STUDY, who) for who in cluster.WHO)):
+        own = spec(study, name)
+        assert len(own.graph().hosts) == (7 if LONG_SHORT in name else 64)
+        assert "rate_initial" not in dict(own.nic.parameters)
+        assert (own.nic.preset == common.FIRMWARE_PRESET) == (own.controller.name == "dcqcn")
+
+
+def test_the_worst_of_each_measure_is_named():
+    def rows(factor, who):
+        """All values of a contestant: `factor` times the best, in bandwidth, times and losses."""
+        values = {"goodput": 0.9 / factor, "long_goodput": 0.9 / factor, "latency_s": 1e-5 * factor, "slowdown": 9 * factor}
+        rest = {key: [one] * 3 for key, one in values.items()}
+        for task, counts in at_rest.COUNTS.items():
+            yield from (found(at_rest.name(who, task, count), **rest) for count in counts)
+            lost = [factor - 1] * 3
+            yield from (found(bring_up.name(who, task, count), lost_per_flow=lost) for count in cluster.COUNTS[task])
+        yield found(who, **{figure_9.LATENCIES[size].name: [1e-4 * factor] * 3 for size in osu.SIZES})
+
+    def verdicts(**factors):
+        measured = evidence(*(row for who, factor in factors.items() for row in rows(factor, who.replace("_", "-"))))
+        derived = relative.derive(measured)
+        return derived, [judge(claim, derived).verdict for claim in relative.STUDY.claims]
+
+    derived, judged = verdicts(RL_CC=1, DCQCN=2, Swift=3)
+    assert judged == [Verdict.SAME, Verdict.OPPOSITE, Verdict.SAME]
+    swift = derived.variants["Swift"].numbers
+    assert [swift[name][2] for name in ("many_to_one_goodput", "long_short_time", "alltoall")] == pytest.approx([3, 3, 3])
+    assert swift["all_to_all_lost"][1] == 2 * len(cluster.A_HOST)
+    assert verdicts(RL_CC=2, DCQCN=1, Swift=1.02)[1][0] is Verdict.OPPOSITE
+    assert verdicts(RL_CC=1.02, DCQCN=1, Swift=1)[1][1:] == [Verdict.NO_DIFFERENCE] * 2

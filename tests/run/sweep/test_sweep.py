@@ -12,6 +12,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,11 +25,14 @@ from facts import states
 
 from dc_gym.base.errors import SpecError, UsageError
 from dc_gym.base.progress import Quiet
+from dc_gym.base.units import format_time
 from dc_gym.benchmarks.studies import demo
 from dc_gym.cli import parser
 from dc_gym.results import results
 from dc_gym.run import sweep
 from dc_gym.run.sweep import cluster, command, grid, known, pool, state, summary
+from dc_gym.spec import load
+from dc_gym.topologies.waits import Waits
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SPEC = """
@@ -267,6 +271,19 @@ def test_results_of_another_spec_or_environment_are_refused(pretend: Any, folder
     (folder / "out" / "s1" / "manifest.json").unlink()
     with pytest.raises(UsageError, match=r"s1: not a result: manifest\.json missing"):
         pretend()
+
+
+def test_a_lab_that_began_later_for_its_many_flows_is_of_the_same_spec(pretend: Any, folder: Path) -> None:
+    pretend(seeds=[1])
+    inner = folder / "out" / "s1"
+    spec = json.loads((inner / "manifest.json").read_text())["spec"]
+    (inner / "summary.json").write_text(json.dumps(json.loads((inner / "summary.json").read_text()) | {"flows": 10**6}))
+    t0_ns = Waits.of(load(folder / "spec.toml").graph()).t0_ns(20 * 10**9, 10**6)
+    assert t0_ns > 20 * 10**9
+    for recorded_ns, fits in ((t0_ns, True), (t0_ns + 10**9, False)):
+        edit_manifest(inner, spec=spec | {"lab": spec["lab"] | {"t0": format_time(recorded_ns)}})
+        with nullcontext() if fits else pytest.raises(UsageError, match="another spec than"):
+            assert pretend(seeds=[1]) == (0, [])
 
 
 @pytest.fixture
