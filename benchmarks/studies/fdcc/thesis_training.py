@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The incasts, mixes and joins of FDCC (K. Zhang, MSc thesis 2023) at the thesis' sizes, with a policy of the thesis' training.
+"""The mixes and joins of FDCC (K. Zhang, MSc thesis 2023) at the thesis' sizes, with a policy of the thesis' training.
 
 The thesis trains in five stages of 10,000 episodes by the reward of its algorithm 1. Policy `fdcc-thesis` is made so in the fluid
 model, and stands for FDCC here. Rows `dc-gym's training` differ by the policy alone.
 
-Flows of an incast have 20 MB, and one joins each 35 ms. In mixes the sizes are whole, and flows start for 2 ms, which is ours.
+A flow joins each 35 ms. In mixes the sizes are whole, and flows start for 2 ms, which is ours.
 """
 
 from __future__ import annotations
@@ -12,27 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dc_gym.benchmarks.studies.fdcc import common, figure_6_1, figure_6_2, figure_6_4, n_to_one, over_time, table_6_1, table_6_2
+from dc_gym.benchmarks.studies.fdcc import common, figure_6_1, figure_6_2, figure_6_4, over_time
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, FDCC, Change
 from dc_gym.results.results import Result
-from dc_gym.study import Measure, Study, Variant
+from dc_gym.study import Measure, Study, Variant, series
 
-TITLE = "FDCC at the thesis' sizes, with a policy of the thesis' training"
+TITLE = "Mixes and joins at the thesis' sizes, with a policy of the thesis' training"
 SOURCE = "FDCC, chapter 6"
 OURS = Change("dc-gym's training", {"nic.policy": "fdcc"})
 TRAINED: Mapping[str, Any] = {"nic.policy": "fdcc-thesis"}
 WHO: list[tuple[str, tuple[Change, ...]]] = [(contestant, ()) for contestant in CONTESTANTS]
 ALL = [*WHO, (FDCC, (OURS,))]
 """The contestants, with their changes."""
-INCASTS = {"dumbbell": (16, 256, 1024), "fat-tree": (48, 192, 768)}
-"""Numbers of flows by network; with 4 to 1 the thesis' text and table disagree."""
-SMALL = (16, 48)
-"""The numbers of flows with rows of dc-gym's training."""
-SENDERS, LINKS = (
-    {"dumbbell": table_6_2.PAIRS, "fat-tree": table_6_1.SENDERS},
-    {"dumbbell": table_6_2.LINKS, "fat-tree": table_6_1.LINKS},
-)
-NETWORKS = {"dumbbell": common.DUMBBELL, "fat-tree": common.FAT_TREE}
 LOADS = (20, 40, 60, 80)  # percent
 MIX: Mapping[str, Any] = {
     **figure_6_4.BASE,
@@ -48,51 +39,33 @@ JOIN_UNFAIR = Measure("join_unfair", "unfair ratio in the 35 ms after a join", d
 SIZES = (figure_6_4.SHORT, figure_6_4.SHORT_TAIL, figure_6_4.ALL)
 
 
-def _policy(contestant: str, *changes: Change) -> Mapping[str, Any]:
+def policy(contestant: str, *changes: Change) -> Mapping[str, Any]:
     return TRAINED if contestant == FDCC and not changes else {}
-
-
-def _incast(network: str, flows: int, contestant: str, *changes: Change) -> Variant:
-    return common.variant(
-        n_to_one.name(contestant, flows, *changes, network=network),
-        contestant,
-        {**NETWORKS[network], **n_to_one.keys(flows, SENDERS[network], 1, full=True), **_policy(contestant, *changes)},
-        {},
-        changes,
-        given={"links": LINKS[network]},
-    )
 
 
 def _mix(workload: str, load: int, contestant: str, *changes: Change) -> Variant:
     keys = {"workload.distribution": figure_6_4.WORKLOADS[workload], "workload.load": load / 100}
     name = figure_6_4.name(workload, load, contestant, *changes)
-    return common.variant(name, contestant, {**MIX, **keys, **_policy(contestant, *changes)}, {}, changes)
+    return common.variant(name, contestant, {**MIX, **keys, **policy(contestant, *changes)}, {}, changes)
 
 
 def _over_time(name: str, pairs: int, keys: Mapping[str, Any], contestant: str, *changes: Change) -> Variant:
-    values = {**over_time.NETWORK, "topology.pairs": pairs, **keys, **_policy(contestant, *changes)}
+    values = {**over_time.NETWORK, "topology.pairs": pairs, **keys, **policy(contestant, *changes)}
     return common.variant(common.named(name, contestant, changes=changes), contestant, values, {}, changes)
 
 
 JOIN_KEYS = over_time.keys(JOIN_FILE, figure_6_2.FLOWS * figure_6_2.FULL_JOIN_MS, figure_6_2.INTERVAL_US)
 LONG_SHORT_KEYS = over_time.keys(figure_6_1.FILE, figure_6_1.DURATION_MS, figure_6_1.INTERVAL_US)
 VARIANTS = [
-    *(
-        _incast(network, flows, who, *how)
-        for network, counts in INCASTS.items()
-        for flows in counts
-        for who, how in (ALL if flows in SMALL else WHO)
-    ),
     *(_mix(workload, load, who) for workload in figure_6_4.WORKLOADS for load in LOADS for who, _ in WHO),
     *(_over_time(LONG_SHORT, 2, LONG_SHORT_KEYS, who, *how) for who, how in ALL),
     *(_over_time(JOINS, figure_6_2.FLOWS, JOIN_KEYS, who, *how) for who, how in ALL),
 ]
+LINES = common.lines(dict.fromkeys(figure_6_4.WORKLOADS, LOADS), lambda workload, who, load: figure_6_4.name(workload, load, who))
 
 
-def measure(result: Result, links: int = 0) -> dict[str, float]:
-    """Returns the measures of an incast, whose paths have `links` links, or of the other runs by their traffic."""
-    if links:
-        return n_to_one.measure(result, links)
+def measure(result: Result) -> dict[str, float]:
+    """Returns the measures of a run, by its traffic."""
     if result.manifest["spec"]["workload"]["kind"] == "poisson":
         return figure_6_4.measure(result)
     if result.manifest["spec"]["workload"]["file"] != JOIN_FILE:
@@ -109,11 +82,10 @@ STUDY = Study(
         figure_6_1.FILE: figure_6_1.STUDY.files_of(())[figure_6_1.FILE],
         JOIN_FILE: over_time.flows([(flow * figure_6_2.FULL_JOIN_MS, 0) for flow in range(figure_6_2.FLOWS)]),
     },
-    measures=(*n_to_one.MEASURES, *SIZES, figure_6_1.USED, SWING, JOIN_UNFAIR),
+    measures=(*SIZES, figure_6_1.USED, SWING, JOIN_UNFAIR),
     measure=measure,
-    identities=common.nothing_dropped(row for row in VARIANTS if row.given),
-    draw=n_to_one.figure(INCASTS, (n_to_one.UNFAIR, n_to_one.GOODPUT, common.PAUSED), TITLE),
-    facts=common.facts("the networks of tables 6.1 and 6.2 and figures 6.1 to 6.4", "as there, at the thesis' sizes"),
-    notes=(*n_to_one.NOTES[:2], common.LINK_USE),
+    draw=lambda evidence: series.figure(evidence, LINES, SIZES, "load (%)", TITLE, None),
+    facts=common.facts("the networks of figures 6.1, 6.2 and 6.4", "as there, at the thesis' sizes"),
+    notes=(common.LINK_USE,),
     seeds=3,
 )
