@@ -24,21 +24,25 @@ UNFAIR = Measure("unfair", "unfair ratio, mean of the phases with 2, 3 and 4 flo
 LAST_UNFAIR = Measure("last_unfair", "unfair ratio with 4 flows", digits=3)
 SWING = Measure("swing", "swing: standard deviation of a flow's rate, of its mean (%)", 100, 3)
 USED = Measure("used", "link use", digits=3)
+AFTER = 0.5
+"""The part of a phase that a newcomer has to get its share, before rates are judged."""
 FILES = {"joins.csv": JOIN_MS, "joins-full.csv": FULL_JOIN_MS}
 VARIANTS = over_time.variants(FLOWS, *(over_time.keys(file, FLOWS * join, INTERVAL_US) for file, join in FILES.items()))
 
 
-def phases(t_ms: Floats, shares: Floats) -> list[Floats]:
-    """Returns the rates in the second half of each phase: [flows that have joined, intervals]."""
+def phases(t_ms: Floats, shares: Floats, after: float = AFTER) -> list[Floats]:
+    """Returns the rates of each phase behind this part of it: [flows that have joined, intervals]."""
     join_ms = (t_ms[0] + t_ms[-1]) / FLOWS
-    return [shares[: flows + 1, (t_ms > (flows + 0.5) * join_ms) & (t_ms < (flows + 1) * join_ms)] for flows in range(FLOWS)]
+    return [shares[: flows + 1, (t_ms > (flows + after) * join_ms) & (t_ms < (flows + 1) * join_ms)] for flows in range(FLOWS)]
 
 
-def measure(result: Result) -> dict[str, float]:
+def measure(result: Result, after: float = AFTER) -> dict[str, float]:
+    """Returns the measures of each phase behind this part of it."""
     t_ms, shares = over_time.rates(result, INTERVAL_US)
-    means = [phase.mean(axis=1) for phase in phases(t_ms, shares)]
+    rates = phases(t_ms, shares, after)
+    means = [phase.mean(axis=1) for phase in rates]
     unfair = [float((mean.max() - mean.mean()) / mean.mean()) for mean in means[1:]]
-    swings = [float((phase.std(axis=1) / mean.mean()).mean()) for phase, mean in zip(phases(t_ms, shares), means, strict=True)]
+    swings = [float((phase.std(axis=1) / mean.mean()).mean()) for phase, mean in zip(rates, means, strict=True)]
     return {
         UNFAIR.name: float(np.mean(unfair)),
         LAST_UNFAIR.name: unfair[-1],
