@@ -306,7 +306,7 @@ def _add_train(commands: Any) -> None:
     trainers = methods.trainers()
     example += "".join(f"\n  {trainer.example}" for trainer in trainers.values())
     parser = _add(commands, "train", summary, example, _delegate("dc_gym.cli.train"))
-    _add_spec(parser, "; none with --agents ".join((SPEC, *trainers)), optional=True)
+    _add_spec(parser, "; none with --agents ".join((f"{SPEC}, or the id of a task of the suite", *trainers)), optional=True)
     algo = "PPO, APPO, SAC, DQN, DDPG, TD3, REINFORCE, or your own as module:Class or file.py:Class"
     parser.add_argument("--algo", default="PPO", metavar="NAME", help=f"{algo} (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the training")

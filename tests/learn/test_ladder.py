@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 import pytest
@@ -10,9 +12,10 @@ import pytest
 from dc_gym import learn
 from dc_gym.base.errors import UsageError
 from dc_gym.cli.main import main
+from dc_gym.learn.env import as_spec
 from dc_gym.learn.ladder import Ladder, Rung, interquartile_mean, interval
 from dc_gym.learn.session import Session
-from dc_gym.learn.tasks import TASKS, Task, find
+from dc_gym.learn.tasks import TASKS, Task, find, path_of
 from dc_gym.run.agent.observation import Observer
 
 assert learn.__doc__  # importing it registers the ids
@@ -30,6 +33,7 @@ def test_a_task_has_an_id_draws_its_episodes_and_shows_little(task: Task) -> Non
     assert len(observer.names) <= MOST_NUMBERS
     assert task.path.read_text().startswith(f"# {task.id}: ")
     assert task.spec(*task.rule_keys).controller.policy is None
+    assert path_of(Path(task.id)) == task.path and as_spec(task.id) == task.training_spec()
 
 
 def rung(name: str, *returns: float, fct: float = 1.0) -> Rung:
