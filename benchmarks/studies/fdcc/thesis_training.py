@@ -15,7 +15,7 @@ from typing import Any
 from dc_gym.benchmarks.studies.fdcc import common, figure_6_1, figure_6_2, figure_6_4, over_time
 from dc_gym.benchmarks.studies.fdcc.common import CONTESTANTS, FDCC, Change
 from dc_gym.results.results import Result
-from dc_gym.study import Measure, Study, Variant, series
+from dc_gym.study import Claim, Measure, Study, Variant, above, below, series
 
 TITLE = "Mixes and joins at the thesis' sizes, with a policy of the thesis' training"
 SOURCE = "FDCC, chapter 6"
@@ -68,12 +68,30 @@ def measure(result: Result) -> dict[str, float]:
     """Returns the measures of a run, by its traffic."""
     if result.manifest["spec"]["workload"]["kind"] == "poisson":
         return figure_6_4.measure(result)
-    if result.manifest["spec"]["workload"]["file"] != JOIN_FILE:
+    if result.manifest["spec"]["topology"]["pairs"] != figure_6_2.FLOWS:
         return {figure_6_1.USED.name: figure_6_1.measure(result)[figure_6_1.USED.name]}
     joined = figure_6_2.measure(result, after=0.0)
     return {SWING.name: joined[figure_6_2.SWING.name], JOIN_UNFAIR.name: joined[figure_6_2.UNFAIR.name]}
 
 
+def _pair(scenario: str) -> tuple[str, str]:
+    return common.named(scenario, FDCC, changes=[OURS]), common.named(scenario, common.HPCC)
+
+
+CLAIMS = (
+    Claim(
+        "Beside a short flow FDCC uses the bottleneck better than HPCC",
+        "FDCC, figure 6.1",
+        (above(*_pair(LONG_SHORT), figure_6_1.USED),),
+        OURS.label,
+    ),
+    Claim(
+        "When flows join FDCC's rates swing less than HPCC's and are fairer",
+        "FDCC, figure 6.2",
+        (below(*_pair(JOINS), SWING), below(*_pair(JOINS), JOIN_UNFAIR)),
+        OURS.label,
+    ),
+)
 STUDY = Study(
     title=TITLE,
     source=SOURCE,
@@ -84,6 +102,7 @@ STUDY = Study(
     },
     measures=(*SIZES, figure_6_1.USED, SWING, JOIN_UNFAIR),
     measure=measure,
+    claims=CLAIMS,
     draw=lambda evidence: series.figure(evidence, LINES, SIZES, "load (%)", TITLE, None),
     facts=common.facts("the networks of figures 6.1, 6.2 and 6.4", "as there, at the thesis' sizes"),
     notes=(common.LINK_USE,),
