@@ -66,8 +66,8 @@ static __always_inline bool well_measured(const struct nic_frame *frame, uint32_
 /* DATA that a port has trimmed (struct tc_port_trim): it is shorter than it tells. */
 static __always_inline bool is_trimmed(const struct nic_frame *frame, uint32_t bytes)
 {
-	return settings.selective && frame->nic.opcode == NIC_DATA &&
-	       bpf_ntohs(frame->ip.tot_len) > bytes - sizeof(struct ethhdr);
+	return settings.trims && settings.trims == (frame->ip.tos >> 2) + 1u &&
+	       frame->nic.opcode == NIC_DATA && bpf_ntohs(frame->ip.tot_len) > bytes - sizeof(struct ethhdr);
 }
 
 /* Whole, or trimmed, of our version, with lengths that agree. */

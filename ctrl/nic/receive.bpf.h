@@ -282,7 +282,7 @@ static __always_inline bool acknowledged(struct __sk_buff *skb, struct nic_sende
 		s->next = s->acked;
 	if (s->repeat < s->acked)
 		s->repeat = s->acked < s->repeat_end ? s->acked : s->repeat_end;
-	if (settings.selective && s->trims)
+	if (settings.trims && s->trims)
 		forget_acked(s, before);
 	s->retries = 0;
 	s->timeout_ns = 0;
@@ -377,7 +377,7 @@ static __always_inline void hear(struct __sk_buff *skb, struct nic_sender *s, st
 		happen(s, port, flow, CC_CNP, 0, 0, now);
 	} else {
 		uint32_t missing = bpf_ntohl(frame->nic.sum) - psn, sent_ns = bpf_ntohl(frame->nic.sent_ns);
-		bool trimmed = settings.selective && frame->nic.flags & NIC_TRIMMED;
+		bool trimmed = settings.trims && frame->nic.flags & NIC_TRIMMED;
 
 		if ((!acknowledged(skb, s, port, flow, psn, now) && !trimmed) || s->acked >= s->high)
 			return;

@@ -247,6 +247,7 @@ struct nic_settings {
 	struct cc_rate int_rate[LAB_INT_RATES]; /* indexed by the place that records name */
 	uint32_t caps;                          /* there are flows of the host's TCP; the loader knows */
 	uint32_t beside; /* the host sends frames of its own, which share the line: nic_cap sees them */
+	uint32_t trims;  /* DSCP of the frames that ports trim, and one more; 0: they trim none */
 	/* in_turn: time of each event that reaches the algorithm, without latency; most events that wait or
 	 * are dealt with, 0: no limit */
 	uint64_t event_cost_ns, event_queue;

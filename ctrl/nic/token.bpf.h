@@ -139,7 +139,7 @@ static __always_inline bool window_full(const struct nic_sender *s)
 /* The flow has a packet that it may send. */
 static __always_inline bool ready(const struct nic_sender *s)
 {
-	return s->repeat < s->repeat_end || (settings.selective && s->trims) ||
+	return s->repeat < s->repeat_end || (settings.trims && s->trims) ||
 	       (s->next < s->end && !window_full(s));
 }
 
@@ -364,9 +364,9 @@ static __always_inline uint64_t next_packet(struct nic_sender *s, uint8_t *flags
 
 	if (s->repeat < s->repeat_end) {
 		psn = s->repeat++;
-		if (settings.selective)
+		if (settings.trims)
 			forget_trimmed(s, psn);
-	} else if (settings.selective && s->trims) {
+	} else if (settings.trims && s->trims) {
 		psn = take_trimmed(s);
 	} else {
 		s->next++;

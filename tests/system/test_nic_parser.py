@@ -53,7 +53,8 @@ def expected(frame):
         return {{OK}}
     ip_bytes, udp_bytes = struct.unpack_from(">H", frame, 16)[0], struct.unpack_from(">H", frame, 38)[0]
     opcode, (flow,) = frame[43], struct.unpack_from(">I", frame, 46)
-    whole = ip_bytes == len(frame) - 14 and udp_bytes == ip_bytes - 20 and frame[42] == 2
+    trimmed = {trims} == 1 + (frame[15] >> 2) and opcode == 1 and ip_bytes > len(frame) - 14
+    whole = (ip_bytes == len(frame) - 14 or trimmed) and udp_bytes == ip_bytes - 20 and frame[42] == 2
     measured = TELEMETRY and opcode in (1, 2, 3)
     whole = whole and bool(frame[44] & 8) == bool(measured)
     if measured and (len(frame) < HEAD if opcode == 1 else len(frame) != HEAD):
@@ -63,6 +64,8 @@ def expected(frame):
     row = (nic.receivers if opcode in (1, 5) else nic.senders)[flow]
     if frame[26:34] != bytes(row.frame[30:34]) + bytes(row.frame[26:30]):
         return {{SHOT}}
+    if trimmed:
+        return {{REDIRECT}}
     if opcode == 1:
         return {{STOLEN, REDIRECT}} if HEAD < len(frame) <= 1514 else {{SHOT}}
     return {{REDIRECT}} if opcode == 5 else {{STOLEN, REDIRECT}}
@@ -74,6 +77,7 @@ def template(opcode, flow, payload=0):
     frame = bytearray(bytes(row.frame) + chance.randbytes(measured) + bytes(payload if not measured or opcode == 1 else 0))
     frame[44] |= 8 if measured else 0
     frame[16:18], frame[38:40] = struct.pack(">H", len(frame) - 14), struct.pack(">H", len(frame) - 34)
+    frame[15] = chance.choice([frame[15], 63 << 2]) if {trims} else frame[15]
     frame[43] = opcode
     frame[50:54] = struct.pack(">I", chance.choice([0, 1, 2, 5, 2**31, 2**32 - 1, chance.getrandbits(32)]))
     frame[54:58] = chance.randbytes(4)
@@ -97,7 +101,7 @@ def mutate(frame):
 chance = random.Random(11)
 nic = Nics(fabric)
 flows = [Flow("h1", "h2", telemetry_bytes=TELEMETRY), Flow("h2", "h1", 5000, 1000, telemetry_bytes=TELEMETRY)]
-nic.start({algorithm!r}, flows, selective={selective}, parameter_0=4, parameter_2=4)
+nic.start({algorithm!r}, flows, selective={selective}, trims={trims}, parameter_0=4, parameter_2=4)
 for port in nic.ports:
     port.wire_ifindex = 1  # where BPF_PROG_TEST_RUN's frames come from
     port.ring_ifindex = 1
@@ -126,11 +130,14 @@ print(json.dumps([seen, wrong[:5], changed[:5], sane]))
 """
 
 
-@pytest.mark.parametrize(("algorithm", "telemetry", "selective"), [("dcqcn", 0, 0), ("dcqcn", 0, 1), ("hpcc", 42, 0)])
-def test_what_is_malformed_is_dropped_and_changes_nothing(in_fabric, algorithm, telemetry, selective):
+@pytest.mark.parametrize(
+    ("algorithm", "telemetry", "selective", "trims"),
+    [("dcqcn", 0, 0, 0), ("dcqcn", 0, 1, 0), ("dcqcn", 0, 1, 64), ("hpcc", 42, 0, 0)],
+)
+def test_what_is_malformed_is_dropped_and_changes_nothing(in_fabric, algorithm, telemetry, selective, trims):
     output = in_fabric(
         {"kind": "single", "hosts": 2, "rate_bps": 10**9, "delay_ns": 1000, "buffer_bytes": 100_000},
-        FUZZ.format(tests=str(TESTS), selective=selective, frames=4000, algorithm=algorithm, telemetry=telemetry),
+        FUZZ.format(tests=str(TESTS), selective=selective, trims=trims, frames=4000, algorithm=algorithm, telemetry=telemetry),
     )
     verdicts, wrong, changed, sane = json.loads(output.splitlines()[-1])
     assert (wrong, changed) == ([], [])

@@ -188,6 +188,7 @@ NIC_SETTINGS = RecordKind(
             ("int_rate", "<u4", (telemetry.MOST_RATES, 4)),
             ("caps", "<u4"),
             ("beside", "<u4"),
+            ("trims", "<u4"),
             ("event_cost_ns", "<u8"),
             ("event_queue", "<u8"),
         ],
@@ -326,7 +327,14 @@ def settings_table(
     `beside` is True if the hosts send frames of their own beside RDMA.
     """
     rest = [0] * (MOST_PARAMETERS - len(parameters))
-    row = {**settings, "parameter": (*parameters, *rest), "int_rate": telemetry.words(rates), "caps": 0, "beside": int(beside)}
+    row = {
+        "trims": 0,
+        **settings,
+        "parameter": (*parameters, *rest),
+        "int_rate": telemetry.words(rates),
+        "caps": 0,
+        "beside": int(beside),
+    }
     return NIC_SETTINGS.table([row])
 
 

@@ -289,7 +289,7 @@ def settings(spec: Spec, graph: Graph, defaults: Mapping[str, int]) -> dict[str,
         "event_queue": nic.event_queue or 0,
         "spaced": defaults.get("spaced", 0) if nic.pacing is None else PACINGS.index(nic.pacing),
         "seed": draw(spec.seed, "nic"),
-    }
+    } | ({} if spec.topology.trim_bytes is None else {"trims": spec.topology.trimmed_dscp + 1})
 
 
 def line_bps(graph: Graph) -> int:
