@@ -69,7 +69,7 @@ FACTS = (
     (
         "Buffer",
         "2.5 MB a switch, inferred: a leaf's part of 16 MB for 32 ports at 100 Gbit/s (Spectrum, Tomahawk); ACC's rule for pauses"
-        " (11.11 % of the free room). Ours: 20 MB a port where it is lossy, 12 MB in figure 8",
+        " (11.11 % of the free room). Ours: 20 MB a port where it is lossy, 12 MB in figures 8 and 17",
     ),
     ("Markings", "SECN1's and SECN2's Pmax are ours: 1 % as in DCQCN's paper, 20 % as in HPCC's simulator"),
     ("ACC", "where it runs: controller.start = acc-deployed in every switch, once in 500 us, in force 10 us later"),

@@ -90,6 +90,7 @@ STUDY = Study(
     source=SOURCE,
     base={
         **common.rack(HOSTS),
+        "topology.shared_buffer": "12MB",  # above the largest threshold
         "topology.marking": "step",
         "workload.kind": "many_to_one",
         "workload.senders": HOSTS - 1,
