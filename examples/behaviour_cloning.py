@@ -5,7 +5,7 @@ dcgym record dcgym/ChangingLink-v1 --episodes 40
 python examples/behaviour_cloning.py results/minari ChangingLink/oracle-v0 --save clone.npz
 dcgym evaluate clone.npz dcgym/ChangingLink-v1
 
-It needs Minari and scikit-learn (pip install 'dc-gym[offline]' scikit-learn).
+It needs Minari and scikit-learn (pip install 'dc-gym[offline]').
 """
 
 from __future__ import annotations

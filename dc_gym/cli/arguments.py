@@ -54,6 +54,11 @@ def count(text: str) -> int:
     return int(text)
 
 
+def policy(text: str) -> str | Path:
+    """Returns a value of controller.policy: the path of a policy file, or a word."""
+    return Path(text) if text.endswith(".npz") else text
+
+
 def jobs(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of labs; give 1 or more")

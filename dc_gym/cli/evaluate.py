@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
@@ -22,11 +21,9 @@ def main(args: Namespace, progress: Progress) -> int:
     task = tasks.find(args.task)
     if args.episodes < FEWEST_EPISODES:
         raise UsageError(f"--episodes {args.episodes}: an interval needs {FEWEST_EPISODES} or more")
-    if split := next((text for text in args.overrides if text.startswith("episodes.split")), None):
-        raise UsageError(f"--set {split}: a task is measured on held-out episodes; leave it out")
+    tasks.keep_split(args.overrides, "a task is measured on held-out episodes")
     seeds = range(args.seed, args.seed + args.episodes)
-    policy = Path(args.policy) if args.policy and args.policy.endswith(".npz") else args.policy
-    measured = ladder.measure(task, seeds, policy, args.overrides, progress.phase)
+    measured = ladder.measure(task, seeds, args.policy, args.overrides, progress.phase)
     progress.phase("done")
     for line in _lines(task, measured, seeds, args.overrides):
         say(line)

@@ -341,7 +341,8 @@ def _add_evaluate(commands: Any) -> None:
     summary = "measure a policy on held-out episodes of a task, beside constants, a static rule and an oracle (extra `evaluate`)"
     example = "dcgym evaluate results/ppo/policy.npz dcgym/ChangingLink-v1"
     parser = _add(commands, "evaluate", summary, example, _delegate("dc_gym.cli.evaluate"))
-    parser.add_argument("policy", nargs="?", metavar="POLICY", help="as controller.policy (default: none, the ladder alone)")
+    policy = "as controller.policy (default: none, the ladder alone)"
+    parser.add_argument("policy", nargs="?", type=arguments.policy, metavar="POLICY", help=policy)
     parser.add_argument("task", metavar="TASK", help="a task of the suite, such as dcgym/ChangingLink-v1")
     parser.add_argument("--episodes", type=arguments.count, default=20, metavar="N", help="episodes (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the first episode (default: %(default)s)")
@@ -355,7 +356,7 @@ def _add_record(commands: Any) -> None:
     parser = _add(commands, "record", summary, "dcgym record dcgym/ChangingLink-v1", _delegate("dc_gym.cli.record"))
     parser.add_argument("task", metavar="TASK", help="a task of the suite, such as dcgym/ChangingLink-v1")
     policy = "as controller.policy, or oracle, that of the task (default: %(default)s)"
-    parser.add_argument("--policy", default="oracle", metavar="POLICY", help=policy)
+    parser.add_argument("--policy", default="oracle", type=arguments.policy, metavar="POLICY", help=policy)
     parser.add_argument("--episodes", type=arguments.count, default=20, metavar="N", help="episodes (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the first episode (default: %(default)s)")
     parser.add_argument("--name", default="", metavar="NAME", help="name of the dataset (default: the policy's)")

@@ -18,10 +18,11 @@ ORACLE = "oracle"
 def main(args: Namespace, progress: Progress) -> int:
     """Runs the command."""
     task = tasks.find(args.task)
-    if split := next((text for text in args.overrides if text.startswith("episodes.split")), None):
-        raise UsageError(f"--set {split}: no learner may see held-out episodes; leave it out")
-    policy = task.oracle if args.policy == ORACLE else Path(args.policy) if args.policy.endswith(".npz") else args.policy
-    id = dataset.dataset_id(task, args.name or Path(args.policy.rpartition(":")[2]).stem)
+    if not args.episodes:
+        raise UsageError("--episodes 0: a dataset has one or more; give as many")
+    tasks.keep_split(args.overrides, "no learner may see held-out episodes")
+    policy = task.oracle if args.policy == ORACLE else args.policy
+    id = dataset.dataset_id(task, args.name or Path(str(args.policy).rpartition(":")[2]).stem)
     returns: list[float] = []
 
     def on_episode(played: Played) -> None:

@@ -391,10 +391,10 @@ def test_the_studies_of_the_whole_cluster_have_its_hosts_and_line_rate():
         (bring_up.STUDY, bring_up.name(who, task, cluster.COUNTS[task][0])) for who in cluster.WHO for task in cluster.COUNTS
     ]
     for study, name in (*scenarios, *((osu.STUDY, who) for who in cluster.WHO)):
-        own = spec(study, name)
-        assert len(own.graph().hosts) == (7 if LONG_SHORT in name else 64)
-        assert "rate_initial" not in dict(own.nic.parameters)
-        assert (own.nic.preset == common.FIRMWARE_PRESET) == (own.controller.name == "dcqcn")
+        cluster_spec = spec(study, name)
+        assert len(cluster_spec.graph().hosts) == (7 if LONG_SHORT in name else 64)
+        assert "rate_initial" not in dict(cluster_spec.nic.parameters)
+        assert (cluster_spec.nic.preset == common.FIRMWARE_PRESET) == (cluster_spec.controller.name == "dcqcn")
 
 
 def test_the_worst_of_each_measure_is_named():

@@ -57,6 +57,7 @@ def test_a_dataset_repeats_and_a_net_learns_from_it(
     ("words", "line"),
     [
         (["--set", "episodes.split=held-out"], "--set episodes.split=held-out: no learner may see held-out episodes"),
+        (["--episodes", "0"], "--episodes 0: a dataset has one or more"),
         (["--name", "a/b"], "--name 'a/b': Minari takes letters"),
         (["--policy", "mine.npz"], "mine.npz"),
     ],
@@ -65,8 +66,8 @@ def test_what_cannot_be_recorded_is_told_in_a_line(
     words: list[str], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*RECORD, "--out", str(tmp_path), *words]) == 2
-    told = capsys.readouterr().err
-    assert line in told and told.count("\n") == 1 and not list(tmp_path.iterdir())
+    error = capsys.readouterr().err
+    assert line in error and error.count("\n") == 1 and not list(tmp_path.iterdir())
 
 
 def test_a_dataset_that_is_there_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -140,8 +140,10 @@ def _queue(chance: random.Random, kind: str, classes: tuple[QueueClass, ...], tr
     pool = None if kind == "classes" or (trim and chance.random() < 0.5) else Pool(1, 1)
     if trim:
         room, reserve = chance.choice((200, 1_000, 5_000, AMPLE_BYTES)), chance.choice((0, 500))
-        own = QueueClass("trimmed", (trim.dscp,), room, reserve_bytes=reserve, alpha_2_16=chance.choice((2**32 - 1, 2**15)))
-        return Queue(AMPLE_BYTES, "port", classes=(*port_classes, own), pool=pool, trim=trim)
+        trimmed_class = QueueClass(
+            "trimmed", (trim.dscp,), room, reserve_bytes=reserve, alpha_2_16=chance.choice((2**32 - 1, 2**15))
+        )
+        return Queue(AMPLE_BYTES, "port", classes=(*port_classes, trimmed_class), pool=pool, trim=trim)
     pause = _pause(chance, kind == "pauses of ports") if kind.startswith("pauses") else None
     return Queue(AMPLE_BYTES, "port", classes=port_classes, pool=pool, pause=pause)
 

@@ -60,12 +60,12 @@ def test_whole_trimmed_and_dropped_frames_add_up(answered):
         end = max(t_ns for t_ns, _ in rows)
         ends = {port: rows[end, port] for port in range(case.shape.ports) if case.shape.is_switch(port)}
         trim = case.ports[next(iter(ends))].queue.trim
-        own = [frame.seq in arrived for frame in case.frames if frame.dscp == trim.dscp]
+        arrivals = [frame.seq in arrived for frame in case.frames if frame.dscp == trim.dscp]
         last = [row for port, row in ends.items() if not case.shape.is_switch(peer(port))]
-        trimmed = sum(row[f"class {trim.number} sent_packets"] for row in last) - sum(own)
+        trimmed = sum(row[f"class {trim.number} sent_packets"] for row in last) - sum(arrivals)
         dropped = [sum(row[f"class {number} drops"] for row in ends.values()) for number in range(trim.number + 1)]
         assert len(case.frames) == len(arrived) + trimmed + sum(dropped), case.name
-        assert sum(packets for packets, _ in reply["trims"]) == trimmed + dropped[-1] - own.count(False), case.name
+        assert sum(packets for packets, _ in reply["trims"]) == trimmed + dropped[-1] - arrivals.count(False), case.name
 
 
 def test_rules(answered):
