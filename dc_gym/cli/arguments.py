@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
-from dc_gym.base.errors import TestbedError
+from dc_gym.base.errors import TestbedError, UsageError
 
 MOST_SEEDS = 10_000
 
@@ -57,6 +58,12 @@ def count(text: str) -> int:
 def policy(text: str) -> str | Path:
     """Returns a value of controller.policy: the path of a policy file, or a word."""
     return Path(text) if text.endswith(".npz") else text
+
+
+def keep_split(overrides: Iterable[str], why: str) -> None:
+    """Raises UsageError, which says why, if one of the texts "key=value" changes whose episodes a command plays."""
+    if split := next((text for text in overrides if text.startswith("episodes.split")), None):
+        raise UsageError(f"--set {split}: {why}; leave it out")
 
 
 def jobs(text: str) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
+from dc_gym.cli import arguments
 from dc_gym.learn import ladder, tasks
 from dc_gym.learn.ladder import CONFIDENCE, SHARE_OF_COST, SHARE_OF_DISTANCE, Ladder, interquartile_mean
 
@@ -21,7 +22,7 @@ def main(args: Namespace, progress: Progress) -> int:
     task = tasks.find(args.task)
     if args.episodes < FEWEST_EPISODES:
         raise UsageError(f"--episodes {args.episodes}: an interval needs {FEWEST_EPISODES} or more")
-    tasks.keep_split(args.overrides, "a task is measured on held-out episodes")
+    arguments.keep_split(args.overrides, "a task is measured on held-out episodes")
     seeds = range(args.seed, args.seed + args.episodes)
     measured = ladder.measure(task, seeds, args.policy, args.overrides, progress.phase)
     progress.phase("done")

@@ -9,6 +9,7 @@ from pathlib import Path
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
+from dc_gym.cli import arguments
 from dc_gym.learn import dataset, tasks
 from dc_gym.learn.evaluate import Played
 
@@ -20,7 +21,7 @@ def main(args: Namespace, progress: Progress) -> int:
     task = tasks.find(args.task)
     if not args.episodes:
         raise UsageError("--episodes 0: a dataset has one or more; give as many")
-    tasks.keep_split(args.overrides, "no learner may see held-out episodes")
+    arguments.keep_split(args.overrides, "no learner may see held-out episodes")
     policy = task.oracle if args.policy == ORACLE else args.policy
     id = dataset.dataset_id(task, args.name or Path(str(args.policy).rpartition(":")[2]).stem)
     returns: list[float] = []

@@ -78,7 +78,7 @@ def record(
             written = minari.create_dataset_from_buffers(
                 id,
                 [_buffer(number, played) for number, played in enumerate(episodes)],
-                env,
+                env.spec,
                 algorithm_name=policy.name if isinstance(policy, Path) else str(policy),
                 description=f"{len(episodes)} episodes of {task.id}; digest {digest}",
                 data_format=FORMAT,

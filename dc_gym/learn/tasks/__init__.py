@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,12 +70,6 @@ TASKS = (
     Task("ChangingPath", "changing-path", f"{ORACLES}:FullPipe", "CUBIC", ("controller.name=cubic", "agent.actuators=clamp")),
     Task("ShortestFirst", "shortest-first", f"{ORACLES}:ShortestFirst", "DCTCP", (), "fct_mean_s"),
 )
-
-
-def keep_split(overrides: Iterable[str], why: str) -> None:
-    """Raises UsageError, which says why, if one of the texts "key=value" changes whose episodes a command plays."""
-    if split := next((text for text in overrides if text.startswith("episodes.split")), None):
-        raise UsageError(f"--set {split}: {why}; leave it out")
 
 
 def path_of(spec: str | Path) -> str | Path:
