@@ -305,13 +305,19 @@ REFUSED = {
     "no size": ({"collective": "broadcast"}, "workload.size: value None is missing"),
     "both": ({"file": Path("x"), "collective": "broadcast"}, "workload.collective: value broadcast has no effect"),
     "compute of a file": ({"file": Path("x"), "compute_ns": 2}, "workload.compute: value 2 has no effect with workload.file"),
-    "no node": ({"collective": "all_reduce_hierarchical", "size_bytes": 9}, "workload.local_ranks: value None does not divide 16"),
+    "no node": (
+        {"collective": "all_reduce_hierarchical", "size_bytes": 9},
+        "workload.local_ranks: value None does not divide 16",
+    ),
     "no divisor": (
         {"collective": "all_reduce_hierarchical", "size_bytes": 9, "local_ranks": 3},
         "workload.local_ranks: value 3 does not divide 16",
     ),
     "a node of a ring": ({"collective": "broadcast", "size_bytes": 9, "local_ranks": 2}, "is of all_reduce_hierarchical alone"),
-    "stragglers": ({"collective": "broadcast", "size_bytes": 9, "stragglers": 17, "slowdown": 2}, "value 17 is above the 16 ranks"),
+    "stragglers": (
+        {"collective": "broadcast", "size_bytes": 9, "stragglers": 17, "slowdown": 2},
+        "value 17 is above the 16 ranks",
+    ),
     "slowdown": ({"collective": "broadcast", "size_bytes": 9, "slowdown": 2}, "and stragglers go together; give both"),
     "too many ranks": ({"collective": "broadcast", "size_bytes": 9, "ranks": 17}, "workload.ranks: value 17 is not in 2..16"),
     "no power": ({"collective": "all_reduce_halving_doubling", "size_bytes": 9, "ranks": 6}, "value 6 is no power of two"),

@@ -110,7 +110,10 @@ class _Parser:
         if ranks % (tensor * experts):
             raise self._fault(1, f"all_gpus: {ranks} is no multiple of {tensor} x {experts} (tensor, ep); give one that is")
         order = np.arange(ranks).reshape(-1, experts, tensor)  # peers of an expert, experts, tensor
-        by_experts, by_peers = order.transpose(0, 2, 1).reshape(-1, experts), order.transpose(1, 2, 0).reshape(experts * tensor, -1)
+        by_experts, by_peers = (
+            order.transpose(0, 2, 1).reshape(-1, experts),
+            order.transpose(1, 2, 0).reshape(experts * tensor, -1),
+        )
         by_data = order.transpose(2, 0, 1).reshape(tensor, -1)
         both = {EXPERTS: by_experts, PEERS: by_peers}
         return {
