@@ -7,14 +7,15 @@
 
 Forward, each rank computes the layers in their order, each with its collective. Backward it takes them from the last one: the
 gradient of the layer's input with its collective, then that of its weights, whose collective nothing waits for before the end of
-the iteration (Workload.cc of SimAI @cef83f9). Collectives forward and of inputs are of the tensor-parallel group, those of weights
-of the data-parallel group; with `_EP` they are of the experts, with `_DP_EP` of the peers of an expert. Ranks have Megatron's
-order: tensor, experts, data. Sizes are of the whole tensor, and all collectives are rings, all-to-alls send all at once.
+the iteration (Workload.cc of SimAI @cef83f9). Collectives forward and of inputs are of the tensor-parallel group, those of
+weights of the data-parallel group; with `_EP` they are of the experts, with `_DP_EP` of the peers of an expert. Ranks have
+Megatron's order: tensor, experts, data. Sizes are of the whole tensor. Collectives are rings; all-to-alls send all at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ class _Parser:
         """Returns the ranks of each group, a row a group, by the end of the collective's word and whether it is of weights."""
         if words[0] not in POLICIES:
             raise self._fault(1, f"{words[0]!r} is not one of: {', '.join(POLICIES)}; give a workload of AICB")
-        values = dict(zip(words[1:], words[2:], strict=False))
+        values = dict(pairwise(words))
         sizes = {
             name: self._number(values.get(f"{name}:", default), 1, f"{name}:", low, MOST_GPUS)
             for name, default, low in (
