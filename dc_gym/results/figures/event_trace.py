@@ -2,7 +2,8 @@
 """A run as a trace that ui.perfetto.dev and chrome://tracing open: JSON in the Trace Event Format, written row by row.
 
 Processes of the trace are what the run has: its flows (a track each, with the decisions of their NICs), its ports (the queue, a
-track for each class that was paused), its agents, and the ranks of its jobs (a track each, with the messages that it sent). `ts` and `dur` are microseconds with digits for nanoseconds, from t0.
+track for each class that was paused), its agents, and the ranks of its jobs (a track each, with the messages that it sent). `ts`
+and `dur` are microseconds with digits for nanoseconds, from t0.
 """
 
 from __future__ import annotations

@@ -20,16 +20,8 @@ from dc_gym.results.figures.event_trace import AGENTS, FLOWS, JOBS, PAUSES, QUEU
 from dc_gym.results.results import Result, write_derived
 
 ENDED = {"start_ns": 1_234_567, "end_ns": 5_000_000_001, "fct_ns": 4_998_765_434, "size_bytes": 9000, "retransmits": 3}
-BEGIN_OF_MESSAGE = {"ts", "cat", "id", "args"}
-FIELDS = {
-    "b": BEGIN_OF_MESSAGE,
-    "e": {"ts", "cat", "id"},
-    "M": {"args"},
-    "X": {"ts", "dur", "args"},
-    "B": {"ts", "args"},
-    "C": {"ts", "args"},
-    "i": {"ts", "s"},
-}
+FIELDS = {"M": {"args"}, "X": {"ts", "dur", "args"}, "B": {"ts", "args"}, "C": {"ts", "args"}, "i": {"ts", "s"}}
+FIELDS |= {"b": {"ts", "cat", "id", "args"}, "e": {"ts", "cat", "id"}}
 MESSAGES = ((4, 2_005), (6, -1))
 """Numbers of two messages, and when they arrived."""
 
