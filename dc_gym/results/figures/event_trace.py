@@ -116,11 +116,11 @@ def _jobs(result: Result) -> Iterator[Event]:
     columns = ("job", "message", "src_rank", "dst_rank", "posted_ns", "last_ns", *MESSAGE_FACTS)
     for row in _rows(result, "messages", *columns):
         track = tracks.get((row["job"], row["src_rank"]), 0)
-        shared = {"cat": "message", "id": f"{row['job']}/{row['message']}"}
-        name, facts = f"to rank {row['dst_rank']}", {name: row[name] for name in MESSAGE_FACTS}
-        yield _event(name, "b", row["posted_ns"], JOBS, track, **shared, args=facts)
+        shared: Event = {"cat": "message", "id": f"{row['job']}/{row['message']}"}
+        title, facts = f"to rank {row['dst_rank']}", {fact: row[fact] for fact in MESSAGE_FACTS}
+        yield _event(title, "b", row["posted_ns"], JOBS, track, **shared, args=facts)
         if row["last_ns"] >= 0:
-            yield _event(name, "e", row["last_ns"], JOBS, track, **shared)
+            yield _event(title, "e", row["last_ns"], JOBS, track, **shared)
 
 
 def _rows(result: Result, table: str, *columns: str) -> Iterator[dict[str, Any]]:
