@@ -11,9 +11,9 @@ from functools import partial
 from itertools import product
 
 from dc_gym.benchmarks.studies.bmwg import common
-from dc_gym.benchmarks.studies.bmwg.common import BALANCING, BUSBW, JCT, SPRAY
+from dc_gym.benchmarks.studies.bmwg.common import BALANCING, BUSBW, JCT
 from dc_gym.results.results import Result
-from dc_gym.study import Claim, Study, Variant, drawing
+from dc_gym.study import Study, Variant, drawing
 from dc_gym.study.claims import less_than
 
 TITLE = "Collectives: BusBW and JCT by size and load balancing"
@@ -51,12 +51,9 @@ STUDY = Study(
     measures=(BUSBW, JCT, common.MMR, common.JFI, common.OUT_OF_ORDER, common.RESENT, common.PAUSES, common.DROPS),
     measure=measure,
     seeds=common.SEEDS,
-    claims=[
-        Claim(
-            "No collective has more than the line of a NIC",
-            "ours: BusBW of a ring is what each NIC sends",
-            tuple(less_than(name("AllReduce", size_mb, SPRAY), BUSBW, common.LINE_BPS) for size_mb in SIZES_MB),
-        )
+    identities=[
+        less_than(name(collective, size_mb, balancing), BUSBW, common.LINE_BPS)
+        for collective, size_mb, balancing in product(COLLECTIVES, SIZES_MB, BALANCING)
     ],
     draw=partial(drawing.dot_panels, columns=(BUSBW, JCT, common.MMR), title=TITLE),
 )

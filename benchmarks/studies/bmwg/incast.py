@@ -61,9 +61,7 @@ STUDY = Study(
     measures=(PAUSES, PAUSED, GOODPUT, DROPS),
     measure=measure,
     seeds=common.SEEDS,
-    claims=[
-        Claim("PFC drops nothing", "ours", tuple(less_than(name(OFF, senders), DROPS, 1) for senders in SENDERS)),
-        Claim("DCQCN tells fewer pauses at 16:1", "ours", (above(name(OFF, 16), name(ON, 16), PAUSES),)),
-    ],
+    claims=[Claim("DCQCN tells fewer pauses at 16:1", "ours", (above(name(OFF, 16), name(ON, 16), PAUSES),))],
+    identities=[less_than(name(contestant, senders), DROPS, 1) for contestant in CONTROLLERS for senders in SENDERS],
     draw=series.over(COLORS, SENDERS, name, (PAUSES, PAUSED, GOODPUT), "senders", TITLE),
 )
