@@ -54,7 +54,7 @@ GOODPUT = Measure("goodput", "effective goodput (% of the lines)", 100, digits=3
 JCT = Measure("iteration_s", "JCT of an iteration (ms)", 1e3)
 BUSBW = Measure("bus_bandwidth_bps", "BusBW (Gbit/s an accelerator)", 1e-9, 3)
 PAUSES = Measure("pauses", "PFC PAUSE frames")
-PAUSED = Measure("paused", "time for which ports were paused, added up (ms)", 1e3)
+PAUSED = Measure("paused", "time paused, sum of ports (ms)", 1e3)
 DROPS = Measure("drops", "drops")
 
 

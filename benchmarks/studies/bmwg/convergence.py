@@ -17,7 +17,7 @@ PRESETS = {"DCQCN of the paper": "paper", "DCQCN of the firmware": "firmware"}
 COLORS = dict(zip(PRESETS, ("#332288", "#D55E00"), strict=True))
 JAIN = Measure("jain_s", "until Jain's index is 0.95 (ms)", 1e3)
 WITHIN = Measure("within_s", "until 99 % of flows are within 10 % (ms)", 1e3)
-NEVER = Measure("never", "flows that never are (% of 2M)", 100)
+NEVER = Measure("never", "flows never within 10 % (%)", 100)
 
 
 def name(preset: str, flows: int) -> str:
