@@ -7,6 +7,7 @@ when it has begun and its message has arrived. Sends and recvs of two ranks with
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -111,6 +112,50 @@ class JobGraph:
         if len(ready) < 2 * count:
             node = next(node for node in range(count) if needs[count + node])
             raise GraphFault(node, "it waits for itself, by what it requires and by messages; break the circle")
+
+    def repeated(self, rounds: int) -> JobGraph:
+        """Returns so many iterations: a rank begins the next one when all its nodes of the one before have ended.
+
+        A calc of 0 ns, behind the rank's other nodes, stands for that moment.
+        """
+        if rounds == 1:
+            return self
+        count, everyone = len(self.nodes), np.arange(self.ranks, dtype=np.uint32)
+        ends = np.zeros(self.ranks, NODE_DTYPE)
+        ends["kind"], ends["rank"], ends["peer"] = CALC, everyone, everyone
+        one = np.concatenate([self.nodes, ends])
+        goes_on, begun = np.zeros(count, bool), np.zeros(count, bool)
+        goes_on[self.edges["node"][~self.edges["for_start"]]] = begun[self.edges["waits"]] = True
+        last, first = np.flatnonzero(~goes_on), np.flatnonzero(~begun)
+        within = np.concatenate([self.edges, edges_of(last, count + self.nodes["rank"][last])])
+        next_ones = edges_of(count + self.nodes["rank"][first], len(one) + first)
+        nodes = np.tile(one, rounds)
+        nodes["rep"] = np.repeat(np.arange(rounds, dtype=np.uint32), len(one))
+        edges = np.concatenate([_shifted(within, len(one), rounds), _shifted(next_ones, len(one), rounds - 1)])
+        return JobGraph(self.ranks, nodes, edges, self.bus_bytes)
+
+    def slowed(self, ranks: Sequence[int], factor: float) -> JobGraph:
+        """Returns the same graph whose calcs of `ranks` take `factor` times as long."""
+        nodes = self.nodes.copy()
+        slow = (nodes["kind"] == CALC) & np.isin(nodes["rank"], ranks)
+        nodes["amount"][slow] = np.rint(nodes["amount"][slow] * factor)
+        return JobGraph(self.ranks, nodes, self.edges, self.bus_bytes)
+
+
+def edges_of(node: Any, waits: Any) -> npt.NDArray[np.void]:
+    """Returns edges after the end of `node`, a pair each."""
+    edges = np.zeros(len(node), EDGE_DTYPE)
+    edges["node"], edges["waits"] = node, waits
+    return edges
+
+
+def _shifted(edges: npt.NDArray[np.void], length: int, times: int) -> npt.NDArray[np.void]:
+    """Returns the edges of `times` iterations of so many nodes."""
+    tiled = np.tile(edges, times)
+    offset = np.repeat(np.arange(times, dtype=np.uint32) * length, len(edges))
+    tiled["node"] += offset
+    tiled["waits"] += offset
+    return tiled
 
 
 def successors(causes: Column, effects: Column, count: int) -> tuple[Column, Column]:

@@ -496,7 +496,7 @@ def _add_plot(commands: Any) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the file to write (default: DIR/plot.png, learning.png or METRIC-by-KEY.png)"
     )
-    trace_help = "write a result's flows, queues, pauses, decisions and events as a trace that ui.perfetto.dev opens"
+    trace_help = "write a result's flows, queues, pauses, decisions, events and jobs as a trace that ui.perfetto.dev opens"
     parser.add_argument("--trace", type=Path, metavar="FILE.json", help=trace_help)
     _add_force(parser)
 

@@ -106,6 +106,21 @@ def test_a_ring_over_rdma_takes_its_closed_form_to_the_nanosecond(folder: Path) 
 
 
 @pytest.mark.lab
+def test_a_straggler_delays_each_iteration_by_what_it_computes_longer(folder: Path) -> None:
+    frames, compute_ns, steps = 100, 4000, 6
+    keys = (f"workload.size={4 * frames * PAYLOAD}B", "workload.rounds=2", f"workload.compute={compute_ns}ns")
+    slow = ("workload.stragglers=1", "workload.slowdown=2.5")
+    result = play(folder, "out", "workload.collective=all_reduce_ring", *keys, *slow)
+    require_whole(result)
+    (straggler,) = result.manifest["workload"]["job"]["stragglers"]
+    ranks = result.records("ranks")
+    assert ranks["calc_ns"][ranks["rank"] == straggler].sum() == 2 * 2.5 * compute_ns
+    iteration_ns = 2.5 * compute_ns + steps * message_ns(frames) + (steps - 1) * ACK_NS
+    second_ns = iteration_ns - ACK_NS  # it begins an ACK earlier, when the messages of the straggler itself are done
+    assert ranks["end_ns"].tolist() == [iteration_ns] * 4 + [iteration_ns + second_ns] * 4
+
+
+@pytest.mark.lab
 def test_a_ring_over_tcp_is_within_two_percent(folder: Path) -> None:
     """A receiver acknowledges each second segment, over the cable on which it sends."""
     size, header, ack, mss = 80_000_000, 66, 66, 1448

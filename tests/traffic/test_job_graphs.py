@@ -172,7 +172,109 @@ def test_every_rank_gets_what_the_collective_promises(name, ranks):
 
 
 def test_the_kind_names_the_collectives():
-    assert list(kind.NAMES) == list(job_collectives.COLLECTIVES)
+    assert list(kind.NAMES) == [*job_collectives.COLLECTIVES, job_collectives.HIERARCHICAL]
+
+
+def test_a_hierarchical_all_reduce_sends_little_between_nodes():
+    """Everybody gets everything; of S bytes a rank sends 2 (g-1)/g S in its node, and 2 (m-1)/m S/g to other nodes."""
+    ranks, local, size = 12, 4, 24_000
+    graph = job_collectives.graph(job_collectives.HIERARCHICAL, ranks, size, 2, 50, local)
+    nodes, has = graph.nodes, [{rank} for rank in range(ranks)]
+    for send in played(graph):
+        source, destination, rep = (int(nodes[send][field]) for field in ("rank", "peer", "rep"))
+        if rep == 0:
+            has[destination] |= has[source]
+    assert has == [set(range(ranks))] * ranks
+    sends = nodes[(nodes["kind"] == SEND) & (nodes["rep"] == 1)]
+    inside = sends["rank"] // local == sends["peer"] // local
+    sent = [np.bincount(of["rank"], of["amount"], ranks).tolist() for of in (sends[inside], sends[~inside])]
+    assert sent == [[2 * 3 * size / 4] * ranks, [2 * 2 * size / 12] * ranks]
+
+
+# --- iterations of a file, stragglers
+
+
+def test_a_file_repeats_a_rank_at_a_time(tmp_path):
+    graph = read(tmp_path, GOAL.replace("c irequires b", "c requires b")).repeated(3)
+    nodes, order = graph.nodes, played(graph)
+    sent = [nodes["rep"][[send for send in order if nodes["rank"][send] == rank]].tolist() for rank in (0, 1)]
+    assert sent == [[0, 1, 2]] * 2 and graph.iterations == 3
+    ends = np.flatnonzero((nodes["kind"] == CALC) & (nodes["amount"] == 0))
+    assert nodes["rank"][ends].tolist() == [0, 1, 2] * 3
+    waiting = {rank: nodes["kind"][graph.edges["node"][graph.edges["waits"] == ends[rank]]].tolist() for rank in range(3)}
+    assert waiting == {0: [SEND], 1: [SEND], 2: [RECV]}
+
+
+def test_a_node_whose_beginning_alone_was_waited_for_ends_before_the_next_iteration(tmp_path):
+    graph = read(tmp_path, GOAL).repeated(2)
+    (end,) = np.flatnonzero((graph.nodes["amount"] == 0) & (graph.nodes["rank"] == 1) & (graph.nodes["rep"] == 0))
+    before = graph.edges["node"][graph.edges["waits"] == end]
+    assert graph.nodes["kind"][before].tolist() == [CALC, SEND]
+
+
+def test_stragglers_follow_from_the_seed():
+    keys = {"collective": "broadcast", "size_bytes": 9, "compute_ns": 1000, "stragglers": 3, "slowdown": 1.5}
+    drawn = []
+    for seed in (1, 1, 2):
+        nodes = generate(FATTREE, WorkloadSpec.of("job", **keys), 10**9, seed)[0].job.graph.nodes
+        calcs = nodes[nodes["kind"] == CALC]
+        assert set(calcs["amount"].tolist()) == {1000, 1500}
+        drawn.append(calcs["rank"][calcs["amount"] == 1500].tolist())
+    assert len(drawn[0]) == 3 and drawn[0] == drawn[1] != drawn[2]
+
+
+# --- SimAI's workloads
+
+SIMAI = """HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 2 pp: 1 vpp: 1 ga: 1 all_gpus: 8 checkpoints: 0
+2
+attention -1 1000 ALLREDUCE 16000 2000 NONE 0 500 ALLREDUCE 8000 100
+moe -1 1001 ALLTOALL_EP 4000 2001 ALLGATHER_EP 4000 501 REDUCESCATTER_DP_EP 6000 100
+"""
+
+
+def test_a_training_of_simai(tmp_path):
+    """Ranks are (data, expert, tensor). The last layer's gradient comes first; no calc waits for collectives of weights."""
+    graph = read(tmp_path, SIMAI)
+    nodes = graph.nodes
+    assert graph.ranks == 8 and len(played(graph)) == 8 * (2 + 1 + 1 + 1 + 6)
+    calcs = nodes[(nodes["kind"] == CALC) & (nodes["rank"] == 5)]
+    assert calcs["amount"].tolist() == [1000, 1001, 2001, 501, 2000, 500]
+    sends = nodes[(nodes["kind"] == SEND) & (nodes["rank"] == 5)]
+    peers = [(4, 8000)] * 2 + [(7, 2000)] * 2 + [(1, 3000)] + [(7, 2000)] * 6
+    assert list(zip(sends["peer"].tolist(), sends["amount"].tolist(), strict=True)) == peers
+    ends = {int(node) for node, after in graph.edges[["node", "waits"]].tolist() if nodes["kind"][after] == CALC}
+    waited = nodes[sorted(ends)]
+    assert set(waited["step"][waited["kind"] != CALC].tolist()) == {0, 1, 2, 3}, "the steps of forward and gradient collectives"
+
+
+def test_peers_over_all_data_parallel_ranks_have_rings_in_the_order_of_ranks(tmp_path):
+    nodes = read(tmp_path, SIMAI).nodes
+    weights = nodes[(nodes["kind"] == SEND) & (nodes["amount"] == 2000) & (nodes["step"] > 4)]
+    assert sorted({(int(send["rank"]), int(send["peer"])) for send in weights}) == [(rank, (rank + 2) % 8) for rank in range(8)]
+
+
+BAD_SIMAI = {
+    "policy": ("TRANSFORMER_FWD_IN_BCKWD", "TRANSFORMER_X", "line 1: 'HYBRID_TRANSFORMER_X' is not one of"),
+    "no GPUs": ("all_gpus: 8 ", "", "line 1: all_gpus: without a number is not a whole number in 2..16384"),
+    "stages": ("pp: 1", "pp: 2", "line 1: pp: 2 is not read"),
+    "recomputation": ("checkpoints: 0", "checkpoints: 1", "line 1: checkpoints: 1 is not read"),
+    "no multiple": ("all_gpus: 8", "all_gpus: 10", "line 1: all_gpus: 10 is no multiple of 2 x 2"),
+    "layers": ("\n2\n", "\ntwo\n", "line 2: number of layers two is not a whole number"),
+    "cut off": ("\n2\n", "\n3\n", "line 4: the file ends after 2 of 3 layers"),
+    "a column": (" 100\nmoe", "\nmoe", "line 3: a layer has 12 columns, this one 11"),
+    "collective": ("ALLGATHER_EP", "ALLGATHER_TP", "line 4: gradient collective 'ALLGATHER_TP' is not one of NONE, ALLREDUCE"),
+    "time": ("attention -1 1000", "attention -1 -3", "line 3: forward computation -3 is not a whole number"),
+    "size": ("ALLREDUCE 8000", f"ALLREDUCE {2**40}", "line 3: weight bytes 1099511627776 is not"),
+    "too large": ("all_gpus: 8", "all_gpus: 16384", "nodes, and the most is 16777216"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "message"), BAD_SIMAI.values(), ids=BAD_SIMAI.keys())
+def test_a_bad_workload_of_simai_is_refused_with_its_line(tmp_path, old, new, message):
+    assert old in SIMAI
+    with pytest.raises(UsageError) as excinfo:
+        read(tmp_path, SIMAI.replace(old, new, 1))
+    assert message in str(excinfo.value) and "job.goal" in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 # --- placement and connections
@@ -202,7 +304,21 @@ REFUSED = {
     "nothing": ({}, "workload.file: value None is missing"),
     "no size": ({"collective": "broadcast"}, "workload.size: value None is missing"),
     "both": ({"file": Path("x"), "collective": "broadcast"}, "workload.collective: value broadcast has no effect"),
-    "rounds of a file": ({"file": Path("x"), "rounds": 2}, "workload.rounds: value 2 has no effect with workload.file"),
+    "compute of a file": ({"file": Path("x"), "compute_ns": 2}, "workload.compute: value 2 has no effect with workload.file"),
+    "no node": (
+        {"collective": "all_reduce_hierarchical", "size_bytes": 9},
+        "workload.local_ranks: value None does not divide 16",
+    ),
+    "no divisor": (
+        {"collective": "all_reduce_hierarchical", "size_bytes": 9, "local_ranks": 3},
+        "workload.local_ranks: value 3 does not divide 16",
+    ),
+    "a node of a ring": ({"collective": "broadcast", "size_bytes": 9, "local_ranks": 2}, "is of all_reduce_hierarchical alone"),
+    "stragglers": (
+        {"collective": "broadcast", "size_bytes": 9, "stragglers": 17, "slowdown": 2},
+        "value 17 is above the 16 ranks",
+    ),
+    "slowdown": ({"collective": "broadcast", "size_bytes": 9, "slowdown": 2}, "and stragglers go together; give both"),
     "too many ranks": ({"collective": "broadcast", "size_bytes": 9, "ranks": 17}, "workload.ranks: value 17 is not in 2..16"),
     "no power": ({"collective": "all_reduce_halving_doubling", "size_bytes": 9, "ranks": 6}, "value 6 is no power of two"),
     "unknown host": ({"collective": "broadcast", "size_bytes": 9, "hosts": ("h1", "h99")}, "value 'h99' is not one of"),

@@ -2,7 +2,8 @@
 """A run as a trace that ui.perfetto.dev and chrome://tracing open: JSON in the Trace Event Format, written row by row.
 
 Processes of the trace are what the run has: its flows (a track each, with the decisions of their NICs), its ports (the queue, a
-track for each class that was paused) and its agents. `ts` and `dur` are microseconds with digits for nanoseconds, from t0.
+track for each class that was paused), its agents, and the ranks of its jobs (a track each, with the messages that it sent). `ts`
+and `dur` are microseconds with digits for nanoseconds, from t0.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from dc_gym.results.tables import TABLES
 __all__ = ["PROCESSES", "events", "write"]
 
 Event = dict[str, Any]
-PROCESSES = ("run", "flows", "queues", "pauses", "agents")
+PROCESSES = ("run", "flows", "queues", "pauses", "agents", "jobs")
 """The processes of a trace; their numbers count from 1."""
-RUN, FLOWS, QUEUES, PAUSES, AGENTS = range(1, len(PROCESSES) + 1)
+RUN, FLOWS, QUEUES, PAUSES, AGENTS, JOBS = range(1, len(PROCESSES) + 1)
 FLOW_FACTS = ("size_bytes", "received_bytes", "fct_ns", "retransmits", "status", "controller", "transport", "group")
+RANK_FACTS = ("calc_ns", "transfer_ns", "wait_ns")
+MESSAGE_FACTS = ("rep", "step", "tag", "bytes", "flow")
 DECISION_FACTS = ("rtt_ns", "rate_before_bps", "rate_bps", "window_bytes")
 
 
@@ -67,6 +70,7 @@ def events(result: Result) -> Iterator[Event]:
         for row in batch.to_pylist():
             facts = {key: value for key, value in row.items() if key != "t_ns" and value == value}
             yield _event("step", "i", row["t_ns"], AGENTS, s="p", args=facts)
+    yield from _jobs(result)
 
 
 def _flows(result: Result) -> Iterator[Event]:
@@ -96,6 +100,27 @@ def _pauses(result: Result) -> Iterator[Event]:
             name = {"name": f"{key[0]}, class {key[1]}"}
             yield {"name": "thread_name", "ph": "M", "pid": PAUSES, "tid": tracks[key], "args": name}
         yield _slice("paused", start_ns, row["t_ns"], PAUSES, tracks[key], {"paused_ns": row["paused_ns"] - paused_ns})
+
+
+def _jobs(result: Result) -> Iterator[Event]:
+    """Yields the iterations of each rank on its track, and its messages, which may overlap. One that is cut has a begin alone."""
+    tracks: dict[tuple[int, int], int] = {}
+    for row in _rows(result, "ranks", "job", "rank", "rep", "host", "start_ns", "end_ns", *RANK_FACTS):
+        key = row["job"], row["rank"]
+        if key not in tracks:
+            tracks[key] = len(tracks) + 1
+            name = {"name": f"job {row['job']}, rank {row['rank']}: {row['host']}"}
+            yield {"name": "thread_name", "ph": "M", "pid": JOBS, "tid": tracks[key], "args": name}
+        facts = {name: row[name] for name in RANK_FACTS}
+        yield _slice(f"iteration {row['rep']}", row["start_ns"], row["end_ns"], JOBS, tracks[key], facts)
+    columns = ("job", "message", "src_rank", "dst_rank", "posted_ns", "last_ns", *MESSAGE_FACTS)
+    for row in _rows(result, "messages", *columns):
+        track = tracks.get((row["job"], row["src_rank"]), 0)
+        shared: Event = {"cat": "message", "id": f"{row['job']}/{row['message']}"}
+        title, facts = f"to rank {row['dst_rank']}", {fact: row[fact] for fact in MESSAGE_FACTS}
+        yield _event(title, "b", row["posted_ns"], JOBS, track, **shared, args=facts)
+        if row["last_ns"] >= 0:
+            yield _event(title, "e", row["last_ns"], JOBS, track, **shared)
 
 
 def _rows(result: Result, table: str, *columns: str) -> Iterator[dict[str, Any]]:

@@ -45,6 +45,10 @@ KEYS: Mapping[str, str] = {
     "workload.load": "Load",
     "workload.distribution": "Flow sizes",
     "workload.jitter": "Jitter of the starts",
+    "workload.collective": "Collective",
+    "workload.placement": "Placement of ranks",
+    "workload.ranks": "Ranks",
+    "workload.stragglers": "Stragglers",
     "agent.interval": "Time of a step",
     "agent.latency": "Latency of the agent",
     "agent.reward": "Reward",
@@ -62,6 +66,8 @@ COUNTED: Mapping[str, tuple[str, str]] = {
     "topology.hops": ("hop", "hops"),
     "workload.senders": ("sender", "senders"),
     "workload.flows": ("flow", "flows"),
+    "workload.ranks": ("rank", "ranks"),
+    "workload.stragglers": ("straggler", "stragglers"),
 }
 """Keys whose values are counts, with the noun for one and for several."""
 PLAIN = ("topology.preset", "topology.kind", "topology.rate", "controller.policy", "workload.kind")

@@ -16,11 +16,14 @@ from synthetic import MS, S, flow_row
 
 from dc_gym.cli import main
 from dc_gym.results.figures import event_trace
-from dc_gym.results.figures.event_trace import AGENTS, FLOWS, PAUSES, QUEUES, RUN
+from dc_gym.results.figures.event_trace import AGENTS, FLOWS, JOBS, PAUSES, QUEUES, RUN
 from dc_gym.results.results import Result, write_derived
 
 ENDED = {"start_ns": 1_234_567, "end_ns": 5_000_000_001, "fct_ns": 4_998_765_434, "size_bytes": 9000, "retransmits": 3}
 FIELDS = {"M": {"args"}, "X": {"ts", "dur", "args"}, "B": {"ts", "args"}, "C": {"ts", "args"}, "i": {"ts", "s"}}
+FIELDS |= {"b": {"ts", "cat", "id", "args"}, "e": {"ts", "cat", "id"}}
+MESSAGES = ((4, 2_005), (6, -1))
+"""Numbers of two messages, and when they arrived."""
 
 
 @pytest.fixture
@@ -32,6 +35,11 @@ def result(tmp_path: Path) -> Result:
         flows=flows,
         queues=[{"t_ns": t * MS, "port": "s1-eth3", "backlog_bytes": 100 * t} for t in range(5)],
         decisions=[{"t_ns": 1_500, "flow": 1, "event": "rtt", "rtt_ns": 7, "rate_bps": 80}],
+        ranks=[{"rank": 1, "host": "h2", "start_ns": 5, "end_ns": 2_005, "calc_ns": 1_500, "transfer_ns": 500}],
+        messages=[
+            {"message": number, "src_rank": 1, "src": "h2", "dst": "h1", "posted_ns": 1_505, "last_ns": last}
+            for number, last in MESSAGES
+        ],
         class_queues=[{"t_ns": t, "port": "s1-eth3", "class": number, "paused_ns": ns} for t, number, ns in paused],
     )
     result = synthetic.result(tmp_path / "run", tables, 10 * S, events=[{"t_ns": 2 * S + 1, "label": "s1 loses a link"}])
@@ -59,7 +67,14 @@ def test_the_trace_has_what_the_tables_have(result: Result, tmp_path: Path, caps
         ("C", QUEUES): len(result.records("queues")),
         ("X", PAUSES): 3,
         ("i", AGENTS): 2,
+        ("X", JOBS): 1,
+        ("b", JOBS): 2,
+        ("e", JOBS): 1,
     }
+    [iteration], [arrived] = of(events, "X", JOBS), of(events, "e", JOBS)
+    assert (iteration["ts"], iteration["dur"], iteration["args"]["calc_ns"]) == (0.005, 2, 1_500)
+    assert [message["id"] for message in of(events, "b", JOBS)] == ["0/4", "0/6"]
+    assert (arrived["id"], arrived["ts"], arrived["tid"]) == ("0/4", 2.005, iteration["tid"])
     [ended], [cut] = of(events, "X", FLOWS), of(events, "B", FLOWS)
     assert (round(ended["ts"] * 1000), round(ended["dur"] * 1000)) == (ENDED["start_ns"], ENDED["fct_ns"])
     assert {key: ended["args"][key] for key in ("size_bytes", "fct_ns", "retransmits")} == {
