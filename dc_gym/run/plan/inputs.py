@@ -189,8 +189,10 @@ NIC_SETTINGS = RecordKind(
             ("caps", "<u4"),
             ("beside", "<u4"),
             ("trims", "<u4"),
+            ("entropies", "<u4"),
             ("event_cost_ns", "<u8"),
             ("event_queue", "<u8"),
+            ("balancer", "<u8"),
         ],
         align=True,
     ),
@@ -329,6 +331,8 @@ def settings_table(
     rest = [0] * (MOST_PARAMETERS - len(parameters))
     row = {
         "trims": 0,
+        "entropies": 0,
+        "balancer": 0,
         **settings,
         "parameter": (*parameters, *rest),
         "int_rate": telemetry.words(rates),
