@@ -78,8 +78,8 @@ struct cc_event {
 	uint32_t packets;   /* likewise */
 	/*
 	 * CC_RTT: a probe's way. Its round trip is (first - sent) less what the receiver's NIC took.
-	 * Transport uec, CC_ACK: when the newest acknowledged packet left; CC_ACK, CC_NACK: the bytes that are
-	 * under way now.
+	 * Transport uec, CC_ACK and CC_NACK: when the packet left that was answered last, and the bytes that
+	 * are under way now.
 	 */
 	uint32_t sent_ns;
 	union {

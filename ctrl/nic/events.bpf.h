@@ -169,12 +169,11 @@ static __always_inline void take(struct nic_sender *s, uint32_t type, uint64_t n
 	}
 	if (type == CC_ACK)
 		take_records(s, event);
-	if (sprays() && (type == CC_ACK || type == CC_NACK))
+	if (sprays() && (type == CC_ACK || type == CC_NACK)) {
+		event->sent_ns = s->answered_sent_ns;
 		event->under_way_bytes = under_way(s) * s->flow.packet_bytes;
-	if (sprays() && type == CC_ACK) {
-		event->sent_ns = s->ack_sent_ns;
-		event->flags |= s->ack_flags;
-		s->ack_flags = 0;
+		event->flags |= type == CC_ACK ? s->ack_flags : 0;
+		s->ack_flags &= type == CC_ACK ? 0 : CC_MARKED;
 	}
 	pending->count = pending->bytes = pending->packets = 0;
 	s->ready_types &= ~CC_MASK(type);

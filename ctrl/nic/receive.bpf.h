@@ -401,7 +401,7 @@ static __noinline uint32_t take_answer(struct nic_sender *s, const struct nic_fr
 
 	fresh += take_arrivals(s, bpf_ntohl(frame->nic.sum), bits);
 	learn(s, frame);
-	s->ack_sent_ns = bpf_ntohl(frame->nic.sent_ns);
+	s->answered_sent_ns = bpf_ntohl(frame->nic.sent_ns);
 	if (frame->nic.flags & NIC_MARKED)
 		s->ack_flags = CC_MARKED;
 	if (s->acked == before)

@@ -69,7 +69,7 @@ class Sender(Structure):
         ("arrived", U64 * 8),
         ("resent", U64 * 8),
         *_fields(U64, "arrivals latest timed"),
-        *_fields(U32, "ack_sent_ns ack_flags entropy_draws recycled"),
+        *_fields(U32, "answered_sent_ns ack_flags entropy_draws recycled"),
         ("recycle", U64),
         ("penalty", U64 * 16),
     ]

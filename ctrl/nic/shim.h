@@ -211,7 +211,8 @@ struct nic_sender {
 	uint64_t arrivals; /* bits of `arrived` */
 	uint64_t latest;   /* the first packet behind the last that has arrived */
 	uint64_t timed;    /* the first that had not left when timeout_ns was set */
-	uint32_t ack_sent_ns, ack_flags; /* the pending ACK's packet: when it left; CC_MARKED or 0 */
+	uint32_t answered_sent_ns; /* when the packet left that was answered last */
+	uint32_t ack_flags;        /* CC_MARKED if one of the pending ACK was */
 	uint32_t entropy_draws;          /* entropy values drawn so far */
 	uint32_t recycled;               /* NIC_REPS: values in `recycle`, */
 	uint64_t recycle;                /* 8 bits each, the newest lowest */
