@@ -190,16 +190,16 @@ static __noinline uint32_t declare_lost(struct nic_sender *s, uint64_t end, bool
 }
 
 /*
- * A packet is lost if one has arrived that left so many behind it: 1.5 windows, at most 1.5 times what the line
- * carries in a base round trip (UecSrc::runSleek, uec.cpp:1433, where the receiver counts what is early).
+ * A packet is lost if one has arrived that left so many behind it: 1.5 windows, as in UecSrc::runSleek
+ * (uec.cpp:1433), where the receiver counts what is early, and 1.5 of the largest window is enough. Paths may
+ * differ by as much as all queues hold where no window bounds that.
  */
 static __always_inline uint64_t reorder_packets(const struct nic_sender *s)
 {
-	uint64_t bytes = (uint64_t)s->flow.line_mbps * s->flow.base_rtt_ns / 8000, packets;
+	uint64_t packets = (uint64_t)s->window_bytes * 3 / 2 / s->flow.packet_bytes;
 
-	if (s->window_bytes && s->window_bytes < bytes)
-		bytes = s->window_bytes;
-	packets = bytes * 3 / 2 / s->flow.packet_bytes;
+	if (!s->window_bytes)
+		return NIC_WINDOW_PACKETS / 2;
 	return packets > REORDER_LEAST ? packets : REORDER_LEAST;
 }
 
