@@ -19,7 +19,21 @@ from pathlib import Path
 from dc_gym.base.errors import TestbedError
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.algorithms import reference_of, resolve_parameters
-from dc_gym.ctrl.nic.events import ACK, CNP, MARKED, NACK, PROBING, RTT, TIMEOUT, TRIMMED, TX, Decision, NicEvent, NicFlow, Telemetry
+from dc_gym.ctrl.nic.events import (
+    ACK,
+    CNP,
+    MARKED,
+    NACK,
+    PROBING,
+    RTT,
+    TIMEOUT,
+    TRIMMED,
+    TX,
+    Decision,
+    NicEvent,
+    NicFlow,
+    Telemetry,
+)
 from dc_gym.ctrl.nic.reference import Bound, Parameters, Reference
 from dc_gym.ctrl.nic.reference_telemetry import RATES
 from dc_gym.nets.nic_kind import NicKindReference

@@ -82,8 +82,8 @@ static __noinline uint32_t gap_end(struct nic_receiver *r)
 	return psn;
 }
 
-/* Transport uec: packet `psn` and the 63 before it, one bit each, that packet's the highest. The sender knows of
- * those before `expected`. */
+/* Transport uec: packet `psn` and the 63 before it, one bit each, that packet's the highest. The sender knows
+ * of those before `expected`. */
 static __always_inline uint64_t arrived_until(struct nic_receiver *r, uint64_t psn)
 {
 	uint64_t first = psn - 63, shift = first & 63;
@@ -204,7 +204,7 @@ static __always_inline void tell_of(struct nic_header *nic, struct nic_receiver 
 	nic->sum = bpf_htonl(psn);
 	nic->received_ns = bpf_htonl((uint32_t)(bits >> 32));
 	nic->answered_ns = bpf_htonl((uint32_t)bits);
-	nic->flags |= marked ? NIC_MARKED : 0;
+	nic->flags |= NIC_SPRAYED | (marked ? NIC_MARKED : 0);
 }
 
 static __always_inline int return_entropy(struct __sk_buff *skb, uint16_t port)

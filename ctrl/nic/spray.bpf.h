@@ -12,7 +12,7 @@
 
 #include "window.bpf.h"
 
-#define REORDER_LEAST 5 /* packets: UecSrc::min_retx_config, uec.cpp:83 */
+#define REORDER_LEAST 5   /* packets: UecSrc::min_retx_config, uec.cpp:83 */
 #define PENALTY_MOST  15u /* UecMpBitmap::_max_penalty, uec_mp.cpp:55; 4 bits */
 #define PENALTY_MARK  1u  /* UecMpBitmap::processEv, uec_mp.cpp:86-88 */
 #define PENALTY_TRIM  4u
@@ -127,7 +127,8 @@ static __always_inline uint32_t arrive_in_word(struct nic_sender *s, uint64_t ps
 	return ones_in(bits);
 }
 
-/* Packet `told` is the highest bit of `bits`, and the 63 before it follow. Returns how many of them are news. */
+/* Packet `told` is the highest bit of `bits`, and the 63 before it follow. Returns how many of them are news.
+ */
 static __always_inline uint32_t take_arrivals(struct nic_sender *s, uint32_t told, uint64_t bits)
 {
 	uint64_t ahead = told - (uint32_t)s->acked, psn = s->acked;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Windows with a bit for each packet, from the first missing on, as selective repeat and transport uec keep. */
+/* Windows with a bit for each packet, from the first missing on, as selective repeat and transport uec keep.
+ */
 #ifndef DCGYM_WINDOW_BPF_H
 #define DCGYM_WINDOW_BPF_H
 

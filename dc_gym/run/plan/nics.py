@@ -294,8 +294,11 @@ def settings(spec: Spec, graph: Graph, defaults: Mapping[str, int]) -> dict[str,
 
 def _extras(spec: Spec) -> dict[str, int]:
     """Returns the settings that only runs with trimming or with transport uec have."""
-    trims = {} if spec.topology.trim_bytes is None else {"trims": spec.topology.trimmed_dscp + 1}
-    return trims | ({"entropies": spec.nic.entropies or ENTROPIES, "balancer": BALANCERS.index(spec.nic.balancer or BALANCERS[0])} if spec.sprays else {})
+    nic = spec.nic
+    extras = {} if spec.topology.trim_bytes is None else {"trims": spec.topology.trimmed_dscp + 1}
+    if spec.sprays:
+        extras |= {"entropies": nic.entropies or ENTROPIES, "balancer": BALANCERS.index(nic.balancer or BALANCERS[0])}
+    return extras
 
 
 def line_bps(graph: Graph) -> int:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * NSCC, the sender's congestion control of ultraethernet/uet-htsim at 40ccb05, htsim/sim/uec.cpp, whose README
- * says that it is not the standard. Places in uec.cpp are named; none of its code is here. For transport uec.
+ * NSCC, the sender's congestion control of ultraethernet/uet-htsim at 40ccb05, htsim/sim/uec.cpp, whose
+ * README says that it is not the standard. Places in uec.cpp are named; none of its code is here. For
+ * transport uec.
  *
  *   delay = round trip of the acknowledged packet - base round trip B (the least so far; line 1389)
  *   a = line rate x B / (100 Gbit/s x 12 us) (121); target delay T = 0.75 B with trimming, B without (108)
@@ -18,9 +19,9 @@
  *   timeout (1297): cwnd -= bytes that are lost
  *   packet .. cwnd .. 1.5 line rate x B (170, 1137), which is also the first cwnd
  *
- * Ours: B and line are the flow's, for uet-htsim's of the network; loss by counting changes nothing, as there.
- * Times are absolute. Averages in Q16 ns, inc in bytes^2, a in Q16; bdp below 2^30 bytes, bytes of an event
- * below 2^26, delays below 2^31.
+ * Ours: B and line are the flow's, for uet-htsim's of the network; loss by counting changes nothing, as
+ * there. Times are absolute. Averages in Q16 ns, inc in bytes^2, a in Q16; bdp below 2^30 bytes, bytes of an
+ * event below 2^26, delays below 2^31.
  */
 #ifndef DCGYM_NSCC_H
 #define DCGYM_NSCC_H
@@ -61,19 +62,19 @@
 enum { CC_PARAMETERS(CC_INDEX) };
 
 enum nscc_state {
-	NSCC_CWND,      /* bytes; 0: a new flow */
-	NSCC_BASE,      /* B, ns */
-	NSCC_AVERAGE,   /* A, Q16 ns, two words */
-	NSCC_INC = 4,   /* bytes^2, two words */
+	NSCC_CWND,        /* bytes; 0: a new flow */
+	NSCC_BASE,        /* B, ns */
+	NSCC_AVERAGE,     /* A, Q16 ns, two words */
+	NSCC_INC = 4,     /* bytes^2, two words */
 	NSCC_ARRIVED = 6, /* bytes since the last look of quick adapt, */
-	NSCC_QA_FROM,   /* when that was, */
-	NSCC_QA_PERIOD, /* and how long until the next; 0: there was none */
-	NSCC_SINCE,     /* bytes since inc became part of cwnd, */
-	NSCC_ADJUSTED,  /* and when eta last did */
-	NSCC_FAST,      /* bytes in a row with less delay than fast_below */
-	NSCC_IGNORE,    /* bytes whose marks are ignored after a quick adapt, */
-	NSCC_IGNORED,   /* and how many came since */
-	NSCC_CUT,       /* time of the last cut */
+	NSCC_QA_FROM,     /* when that was, */
+	NSCC_QA_PERIOD,   /* and how long until the next; 0: there was none */
+	NSCC_SINCE,       /* bytes since inc became part of cwnd, */
+	NSCC_ADJUSTED,    /* and when eta last did */
+	NSCC_FAST,        /* bytes in a row with less delay than fast_below */
+	NSCC_IGNORE,      /* bytes whose marks are ignored after a quick adapt, */
+	NSCC_IGNORED,     /* and how many came since */
+	NSCC_CUT,         /* time of the last cut */
 	NSCC_FLAGS,
 	NSCC_FIRST_BASE, /* the flow's, of which T and a are; ns */
 };
@@ -134,7 +135,8 @@ static inline void nscc_fill(struct nscc *n, const uint32_t *state, const struct
 		.target_ns = nscc_least((uint64_t)first_ns * parameter[P_target] >> 10, NSCC_DELAY_MAX),
 		.a_q16 = (nscc_bdp(first_ns, flow->line_mbps) << 16) / reference,
 		.most = nscc_most(1, nscc_least(0xffffffff, nscc_bdp(state[NSCC_BASE], flow->line_mbps) *
-								    parameter[P_window_most] >> 10)),
+									    parameter[P_window_most] >>
+								    10)),
 		.packet = (uint32_t)packet,
 		.mss = (uint32_t)(nscc_most(packet, parameter[P_header] + 1) - parameter[P_header]),
 	};
@@ -181,7 +183,8 @@ static inline void nscc_average(uint32_t *state, const uint32_t *parameter, uint
 static inline bool nscc_quick_adapt(uint32_t *state, const struct cc_event *event, const struct nscc *n,
 				    const uint32_t *parameter, uint32_t what, uint32_t delay_ns)
 {
-	bool done = state[NSCC_IGNORED] < state[NSCC_IGNORE] && what & NSCC_IS_MARKED, lost = what & NSCC_IS_LOST;
+	bool done = state[NSCC_IGNORED] < state[NSCC_IGNORE] && what & NSCC_IS_MARKED,
+	     lost = what & NSCC_IS_LOST;
 	bool wanted = state[NSCC_FLAGS] & NSCC_TRIGGER || lost ||
 		      delay_ns > parameter[P_qa_threshold] * n->target_ns;
 	uint32_t period_ns = state[NSCC_QA_PERIOD];
@@ -216,7 +219,8 @@ static inline uint64_t nscc_share_q8(const struct nscc *n, uint32_t count)
 	return nscc_least(n->mss * n->a_q16 * count >> 8, 1ull << 36);
 }
 
-/* True: the window rises at once, by a quarter of a times the bytes (26 + 29 bits, and 20 of `fast`, less 16). */
+/* True: the window rises at once, by a quarter of a times the bytes (26 + 29 bits, and 20 of `fast`, less
+ * 16). */
 static inline bool nscc_fast_increase(uint32_t *state, const struct nscc *n, const uint32_t *parameter,
 				      uint64_t bytes, uint32_t delay_ns)
 {
@@ -238,7 +242,8 @@ static inline bool nscc_fast_increase(uint32_t *state, const struct nscc *n, con
 static inline void nscc_proportional(uint32_t *state, const struct nscc *n, const uint32_t *parameter,
 				     uint64_t bytes, uint32_t delay_ns)
 {
-	uint64_t below_q16 = nscc_least(((n->target_ns - delay_ns) << 16) / parameter[P_reference_rtt], 1u << 30);
+	uint64_t below_q16 =
+		nscc_least(((n->target_ns - delay_ns) << 16) / parameter[P_reference_rtt], 1u << 30);
 	uint64_t square = nscc_share_q8(n, parameter[P_proportional]) * bytes >> 8;
 
 	if (nscc_fast_increase(state, n, parameter, bytes, delay_ns))
@@ -270,7 +275,8 @@ static inline void nscc_fulfill(uint32_t *state, const struct cc_event *event, c
 	uint32_t since_ns = event->now_ns - state[NSCC_ADJUSTED];
 	uint64_t cwnd = state[NSCC_CWND] + nscc_pair(&state[NSCC_INC]) / state[NSCC_CWND];
 
-	if (state[NSCC_SINCE] <= parameter[P_adjust_packets] * n->packet && since_ns <= state[NSCC_FIRST_BASE])
+	if (state[NSCC_SINCE] <= parameter[P_adjust_packets] * n->packet &&
+	    since_ns <= state[NSCC_FIRST_BASE])
 		return;
 	if (since_ns >= state[NSCC_FIRST_BASE]) {
 		cwnd += n->mss * n->a_q16 * parameter[P_eta] >> 32;
@@ -296,8 +302,8 @@ static inline void nscc_on_ack(uint32_t *state, const struct cc_event *event, co
 	state[NSCC_SINCE] = nscc_sum(state[NSCC_SINCE], bytes);
 	state[NSCC_IGNORED] = nscc_sum(state[NSCC_IGNORED], bytes);
 	nscc_average(state, parameter,
-		     !marked && delay_ns > n->target_ns ? (uint64_t)state[NSCC_BASE] << 14 :
-							  (uint64_t)delay_ns << 16);
+		     !marked && delay_ns > n->target_ns ? (uint64_t)state[NSCC_BASE] << 14
+							: (uint64_t)delay_ns << 16);
 	if (nscc_quick_adapt(state, event, n, parameter, marked ? NSCC_IS_MARKED : 0, delay_ns))
 		return;
 	if (marked && late)
