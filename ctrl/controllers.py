@@ -41,6 +41,8 @@ class Controller:
     """True for an algorithm of the NIC (docs/nic-algorithms.md). Its flows are RDMA, and `kernel_name` is no TCP."""
     telemetry: bool = False
     """True if it reads the telemetry that switch ports write into packets: its header defines CC_TELEMETRY."""
+    sprayed: bool = False
+    """True for an algorithm of the NIC that reads what ACKs tell over transport uec alone: its header defines CC_SPRAYED."""
     header: str | Path | None = None
     """The header of a NIC algorithm that does not come with dc-gym, relative to the plug-in's file."""
     tcp: tuple[Path, ...] = ()

@@ -5,7 +5,7 @@
 --
 -- Filters: dcgym.flow == 3, dcgym.opcode == 2, dcgym.int.queue > 0. docs/capture.md has all names.
 
-local PORT, HEADER_BYTES, TELEMETRY_BYTES, TELEMETRY_FLAG, HOPS = 4791, 32, 42, 8, 5
+local PORT, HEADER_BYTES, TELEMETRY_BYTES, TELEMETRY_FLAG, SPRAYED_FLAG, HOPS = 4791, 32, 42, 8, 64, 5
 local OPCODES = { [1] = "DATA", [2] = "ACK", [3] = "NACK", [4] = "CNP", [5] = "PROBE", [6] = "ANSWER" }
 -- Fields that frames of these opcodes alone have.
 local OPCODES_WITH = {
@@ -28,12 +28,16 @@ local fields = {
   resent = ProtoField.bool("dcgym.flags.resent", "Not the first time", 8, nil, 4),
   telemetry = ProtoField.bool("dcgym.flags.telemetry", "Has telemetry", 8, nil, TELEMETRY_FLAG),
   trimmed = ProtoField.bool("dcgym.flags.trimmed", "Of a trimmed packet", 8, nil, 16),
+  was_marked = ProtoField.bool("dcgym.flags.marked", "Of a marked packet", 8, nil, 32),
+  sprayed = ProtoField.bool("dcgym.flags.sprayed", "Of transport uec", 8, nil, SPRAYED_FLAG),
   flow = ProtoField.uint32("dcgym.flow", "Flow"),
   psn = ProtoField.uint32("dcgym.psn", "Packet sequence number"),
   sum = ProtoField.uint32("dcgym.sum", "Tag", base.HEX),
   sent_ns = ProtoField.uint32("dcgym.sent_ns", "Sent (sender's clock, ns)"),
   received_ns = ProtoField.uint32("dcgym.received_ns", "Received (receiver's clock, ns)"),
   answered_ns = ProtoField.uint32("dcgym.answered_ns", "Answered (receiver's clock, ns)"),
+  answers = ProtoField.uint32("dcgym.answers", "Packet that it answers"),
+  arrived = ProtoField.uint64("dcgym.arrived", "What has arrived of that packet (the highest bit) and the 63 before it", base.HEX),
   marked = ProtoField.uint32("dcgym.marked", "Marked packets seen; of an answer: packets received"),
 }
 local int_fields = {
@@ -77,7 +81,7 @@ local function dissect_header(buffer, tree)
   tree:add(fields.version, buffer(0, 1))
   tree:add(fields.opcode, buffer(1, 1))
   local flags = tree:add(fields.flags, buffer(2, 1))
-  for _, name in ipairs({ "last", "ack_request", "resent", "telemetry", "trimmed" }) do
+  for _, name in ipairs({ "last", "ack_request", "resent", "telemetry", "trimmed", "was_marked", "sprayed" }) do
     flags:add(fields[name], buffer(2, 1))
   end
   local opcode = OPCODES[buffer(1, 1):uint()]
@@ -85,6 +89,10 @@ local function dissect_header(buffer, tree)
     if not OPCODES_WITH[name] or OPCODES_WITH[name][opcode] then
       tree:add(fields[name], buffer(4 * place, 4))
     end
+  end
+  if math.floor(buffer(2, 1):uint() / SPRAYED_FLAG) % 2 == 1 then
+    tree:add(fields.answers, buffer(12, 4))
+    tree:add(fields.arrived, buffer(20, 8))
   end
 end
 

@@ -21,9 +21,14 @@ LARGEST = 2**60  # largest ns, bytes and bit/s that tgen accepts
 MOST_FLOWS = 2**20
 LARGEST_DSCP = 63
 NO_GATE = -1
-TRANSPORTS = ("tcp", "udp", "rdma")
+TRANSPORTS = ("tcp", "udp", "rdma", "uec")
+"""The order is part of the digest: new ones go to the end."""
+NIC_TRANSPORTS = ("rdma", "uec")
+"""Transports of the hosts' NICs."""
 RDMA_PORT = 4791
-"""RoCEv2's UDP port, to which all RDMA flows go."""
+"""RoCEv2's UDP port, to which all flows of the NICs go."""
+MOST_ENTROPIES = 256
+"""NIC_ENTROPIES_MAX of ctrl/nic/shim.h: most entropy values of a flow over uec, which are added to its source port bit by bit."""
 GAPS = ("exact", "uniform", "exponential")
 GROUPS = (
     *("flow", "background", "query", "response", "short", "long", "read", "write", "replica"),
@@ -60,9 +65,14 @@ class FlowRequest:
         if why := self._fault():
             raise WorkloadError(f"flow {self.src} to {self.dst}: {why}")
 
-    def over_rdma(self) -> FlowRequest:
+    @property
+    def by_nic(self) -> bool:
+        """True if the hosts' NICs send it."""
+        return self.transport in NIC_TRANSPORTS
+
+    def over_nic(self) -> FlowRequest:
         """Returns the same flow as a NIC sends it."""
-        return replace(self, transport="rdma", dst_port=RDMA_PORT)
+        return replace(self, dst_port=RDMA_PORT)
 
     def _fault(self) -> str:
         """Describes the fault of the flow; '' if there is none."""

@@ -47,7 +47,7 @@ class Flow:
     def answer_ports(self) -> tuple[int, int]:
         """The source and destination port of packets that come back. With RoCEv2 they equal the data's."""
         ports = (self.src_port, self.dst_port)
-        return ports if self.request.transport == "rdma" else ports[::-1]
+        return ports if self.request.by_nic else ports[::-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def both_ways(flows: Iterable[Flow], graph: Graph, router: Router) -> Iterator[t
 
 def _protocol(flow: FlowRequest) -> str:
     """Returns the protocol that switches see: RoCEv2 is UDP."""
-    return "udp" if flow.transport == "rdma" else flow.transport or "tcp"
+    return "udp" if flow.by_nic else flow.transport or "tcp"
 
 
 def _plane(planes: int, seed: int, number: int) -> int:

@@ -145,8 +145,8 @@ class TrafficSpec:
         names=lambda: TRANSPORTS,
         otherwise="`tcp`; `rdma` with an algorithm of the NICs",
         help="[transport](workloads.md#transports) of flows that name none: `tcp`; `udp`: full datagrams at "
-        "`workload.rate`, which it needs; or `rdma`, for which `controller.name` is an algorithm of the NICs. Beside `rdma`, "
-        "`tcp` needs `controller.tcp`",
+        "`workload.rate`, which it needs; or `rdma` or [`uec`](nic.md#spraying), for which `controller.name` is an algorithm of "
+        "the NICs. Beside these, `tcp` needs `controller.tcp`",
     )
     dscp: int | None = key(
         COUNT,

@@ -69,6 +69,8 @@ class Algorithm:
     """True if it reads a table from a policy file."""
     telemetry: bool
     """True if it reads records of switch ports."""
+    sprayed: bool
+    """True if it reads what ACKs tell over transport uec alone."""
     parameters: tuple[Parameter, ...]
     presets: tuple[ParameterPreset, ...]
     header: Path
@@ -115,6 +117,7 @@ def describe(header: Path, runner: Path, object_file: Path, native: Path | None 
         fits=facts["fits"],
         table=facts["table"],
         telemetry=facts["telemetry"],
+        sprayed=facts["sprayed"],
         parameters=parameters,
         presets=tuple(_preset(header, name, row, parameters) for name, row in facts["presets"].items()),
         header=header,

@@ -18,6 +18,7 @@
  *   CC_HELP            optional: what it does, in a line
  *   CC_TELEMETRY       optional: packets of its flows carry records of switch ports (lab_int.h), and CC_ACK
  *                      events have those of the newest one; telemetry.h reads them
+ *   CC_SPRAYED         optional: it needs what CC_ACK and CC_NACK tell over transport uec alone
  *   CC_FIRST_TX        optional: of CC_TX it wants a flow's first event alone
  *   CC_TABLE           optional: it reads a table of a policy file (policy.h says how it is laid out)
  *   cc_on_event()      the decision, below
@@ -59,6 +60,8 @@ enum cc_event_flag {
 	CC_NEW_FLOW = 1, /* first event of a flow: its context is all zeros */
 	CC_TIMEOUT = 2,  /* CC_NACK: the transport's timer made it */
 	CC_PROBING = 4,  /* CC_TX: a probe is under way, since sent_ns */
+	CC_MARKED = 8,   /* transport uec, CC_ACK: the packet was marked */
+	CC_TRIMMED = 16, /* transport uec, CC_NACK: a port trimmed the packet */
 };
 
 /*
@@ -71,10 +74,18 @@ struct cc_event {
 	uint32_t first_ns;  /* time of the first of them; CC_RTT: of the last */
 	uint32_t coalesced; /* number of events that this one stands for; at least 1 */
 	uint32_t bytes;     /* CC_TX: sent, CC_ACK: acknowledged, with headers, since the event of that type
-			       before */
+			       before; transport uec, CC_NACK: lost */
 	uint32_t packets;   /* likewise */
-	/* CC_RTT: a probe's way. Its round trip is (first - sent) less what the receiver's NIC took. */
-	uint32_t sent_ns, received_ns, answered_ns;
+	/*
+	 * CC_RTT: a probe's way. Its round trip is (first - sent) less what the receiver's NIC took.
+	 * Transport uec, CC_ACK and CC_NACK: when the packet left that was answered last, and the bytes that
+	 * are under way now.
+	 */
+	uint32_t sent_ns;
+	union {
+		uint32_t received_ns, under_way_bytes;
+	};
+	uint32_t answered_ns;
 	/*
 	 * The rest is set with CC_TELEMETRY alone, and for CC_ACK. Packets have numbers, of which these are
 	 * the low 32 bits: the first that is not acknowledged, the first that was never sent.

@@ -36,6 +36,11 @@
 #else
 #define TELEMETRY_WANTED false
 #endif
+#ifdef CC_SPRAYED
+#define SPRAYED_WANTED true
+#else
+#define SPRAYED_WANTED false
+#endif
 
 _Static_assert(CC_STATE_WORDS <= CC_STATE_WORDS_MAX, "more words of state than the NIC keeps");
 #define EVENTS (CC_MASK(CC_CNP) | CC_MASK(CC_TX) | CC_MASK(CC_ACK) | CC_MASK(CC_NACK) | CC_MASK(CC_RTT))
@@ -105,10 +110,11 @@ static void describe(void)
 		printf("%s\"%s\"", separator, event_names[type]);
 		separator = ", ";
 	}
-	printf("],\n \"state_words\": %d, \"fits\": %s, \"table\": %s, \"telemetry\": %s,\n \"parameters\": "
-	       "[",
+	printf("],\n \"state_words\": %d, \"fits\": %s, \"table\": %s, \"telemetry\": %s, \"sprayed\": %s,\n "
+	       "\"parameters\": [",
 	       CC_STATE_WORDS, CC_STATE_WORDS <= CC_CONTEXT_WORDS ? "true" : "false",
-	       TABLE_WANTED ? "true" : "false", TELEMETRY_WANTED ? "true" : "false");
+	       TABLE_WANTED ? "true" : "false", TELEMETRY_WANTED ? "true" : "false",
+	       SPRAYED_WANTED ? "true" : "false");
 	for (const struct parameter *each = parameters; each->name; each++) {
 		puts(each == parameters ? "" : ",");
 		describe_parameter(each);

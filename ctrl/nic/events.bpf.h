@@ -24,6 +24,18 @@
 #define NIC_EVENT_BYTES CC_EVENT_HEAD_BYTES /* the rest is never looked at */
 #endif
 
+/* The flows' transport is uec. */
+static __always_inline bool sprays(void)
+{
+	return settings.entropies;
+}
+
+/* Transport uec: packets that left and have neither arrived nor been lost. */
+static __always_inline uint64_t under_way(const struct nic_sender *s)
+{
+	return s->next - s->acked - s->arrivals - s->trims;
+}
+
 static __always_inline const uint32_t *parameters(void)
 {
 	const uint32_t *first = (const uint32_t *)settings.parameter;
@@ -157,6 +169,12 @@ static __always_inline void take(struct nic_sender *s, uint32_t type, uint64_t n
 	}
 	if (type == CC_ACK)
 		take_records(s, event);
+	if (sprays() && (type == CC_ACK || type == CC_NACK)) {
+		event->sent_ns = s->answered_sent_ns;
+		event->under_way_bytes = under_way(s) * s->flow.packet_bytes;
+		event->flags |= type == CC_ACK ? s->ack_flags : 0;
+		s->ack_flags &= type == CC_ACK ? 0 : CC_MARKED;
+	}
 	pending->count = pending->bytes = pending->packets = 0;
 	s->ready_types &= ~CC_MASK(type);
 }

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 LONGEST_NS = 2**30
 CNP, TX, ACK, NACK, RTT = 2, 3, 4, 5, 6
-TIMEOUT, PROBING = 2, 4
-"""Flags: TIMEOUT of a NACK, PROBING of a TX."""
+TIMEOUT, PROBING, MARKED, TRIMMED = 2, 4, 8, 16
+"""Flags: TIMEOUT of a NACK, PROBING of a TX; over transport uec MARKED of an ACK, TRIMMED of a NACK."""
 
 
 @dataclass(frozen=True, slots=True)

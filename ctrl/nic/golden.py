@@ -19,7 +19,21 @@ from pathlib import Path
 from dc_gym.base.errors import TestbedError
 from dc_gym.ctrl.nic.algorithm import Algorithm
 from dc_gym.ctrl.nic.algorithms import reference_of, resolve_parameters
-from dc_gym.ctrl.nic.events import ACK, CNP, NACK, PROBING, RTT, TIMEOUT, TX, Decision, NicEvent, NicFlow, Telemetry
+from dc_gym.ctrl.nic.events import (
+    ACK,
+    CNP,
+    MARKED,
+    NACK,
+    PROBING,
+    RTT,
+    TIMEOUT,
+    TRIMMED,
+    TX,
+    Decision,
+    NicEvent,
+    NicFlow,
+    Telemetry,
+)
 from dc_gym.ctrl.nic.reference import Bound, Parameters, Reference
 from dc_gym.ctrl.nic.reference_telemetry import RATES
 from dc_gym.nets.nic_kind import NicKindReference
@@ -71,10 +85,10 @@ def trace(kind: str, algorithm: Algorithm, seed: int, flows: int = FLOWS_PER_TRA
     """Returns events for this algorithm. Equal arguments give equal traces."""
     draw = random.Random(f"{kind} {algorithm.name} {seed}")
     types = [TYPES[name] for name in algorithm.events] or [TX]
-    return [step for _ in range(flows) for step in _life(draw, kind, types, steps, algorithm.telemetry)]
+    return [step for _ in range(flows) for step in _life(draw, kind, types, steps, algorithm.telemetry, algorithm.sprayed)]
 
 
-def _life(draw: random.Random, kind: str, types: Sequence[int], steps: int, telemetry: bool) -> Iterator[Step]:
+def _life(draw: random.Random, kind: str, types: Sequence[int], steps: int, telemetry: bool, sprayed: bool) -> Iterator[Step]:
     hostile = kind == "hostile"
     flow = _hostile_flow(draw) if hostile else _flow(draw)
     path = _Path(draw, flow, hostile) if telemetry else None
@@ -88,6 +102,8 @@ def _life(draw: random.Random, kind: str, types: Sequence[int], steps: int, tele
         event = _event(draw, draw.choice(types), now_ns, flow, queue, NEW_FLOW if number == 0 else 0)
         if event.type == TX and RTT in types:
             event = _probing(draw, event, flow)
+        if sprayed:
+            event = _of_a_packet(draw, event, flow, queue)
         if path is not None:
             event = path.measure(event, gap_ns)
         if hostile:
@@ -162,6 +178,19 @@ def _spoilt(draw: random.Random, event: NicEvent) -> NicEvent:
     for index in draw.sample(range(3, len(fields)), draw.choice([0, 1, 2])):
         fields[index] = draw.choice(EXTREMES) if index != 4 else draw.choice([1, 2, 65536, CLOCK_TURN_NS - 1])
     return replace(NicEvent(*fields), telemetry=event.telemetry)
+
+
+def _of_a_packet(draw: random.Random, event: NicEvent, flow: NicFlow, queue: float) -> NicEvent:
+    """Returns the event as transport uec tells it: when its packet left, and the bytes under way. Marks begin at half a queue."""
+    rtt_ns = int(flow.base_rtt_ns * (1 + max(0.0, queue - 1) / 4)) + draw.randrange(1000)
+    flag = {ACK: MARKED if queue > 1.5 and draw.random() < 0.5 else 0, NACK: TRIMMED if draw.random() < 0.5 else 0}
+    return replace(
+        event,
+        flags=event.flags | flag.get(event.type, 0),
+        bytes=flow.packet_bytes if event.type == NACK else event.bytes,
+        sent_ns=(event.now_ns - rtt_ns) % CLOCK_TURN_NS,
+        received_ns=draw.randrange(100) * flow.packet_bytes,
+    )
 
 
 class _Path:

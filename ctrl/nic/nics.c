@@ -128,6 +128,8 @@ static int check_settings(const struct record_place *at, const struct nic_settin
 		{ "spaced", s->spaced, 0, 1 },
 		{ "beside", s->beside, 0, 1 },
 		{ "trims", s->trims, 0, s->selective ? 64 : 0 },
+		{ "entropies", s->entropies, 0, s->selective ? NIC_ENTROPIES_MAX : 0 },
+		{ "balancer", s->balancer, 0, NIC_REPS },
 		{ "event_cost_ns", s->event_cost_ns, 0, s->in_turn ? NS_MAX : 0 },
 		{ "event_queue", s->event_queue, 0, s->in_turn ? NIC_QUEUE_MAX : 0 },
 	};

@@ -82,6 +82,16 @@ static __noinline uint32_t gap_end(struct nic_receiver *r)
 	return psn;
 }
 
+/* Transport uec: packet `psn` and the 63 before it, one bit each, that packet's the highest. The sender knows
+ * of those before `expected`. */
+static __always_inline uint64_t arrived_until(struct nic_receiver *r, uint64_t psn)
+{
+	uint64_t first = psn - 63, shift = first & 63;
+	uint64_t bits = *word_of(r->window, first) >> shift;
+
+	return shift ? bits | *word_of(r->window, psn) << (64 - shift) : bits;
+}
+
 /* Does what data asks of the receiver. */
 struct due {
 	bool ack, nack, cnp, bell, trimmed;
@@ -107,6 +117,12 @@ static __always_inline bool cnp_due(struct nic_receiver *r, uint8_t tos, uint64_
 	return true;
 }
 
+static __always_inline bool ack_due(struct nic_receiver *r, uint8_t flags)
+{
+	r->since_ack++;
+	return r->since_ack >= settings.ack_packets || flags & (NIC_LAST | NIC_ACK_REQUEST);
+}
+
 static __always_inline void arrive(struct nic_receiver *r, const struct nic_frame *frame, uint32_t flow,
 				   uint32_t payload, uint64_t now, struct due *due)
 {
@@ -120,21 +136,23 @@ static __always_inline void arrive(struct nic_receiver *r, const struct nic_fram
 			count_received(r, frame, payload, now);
 		else
 			r->dropped_packets++;
-		due->nack = nack_due(r, now);
+		if (sprays())
+			due->ack = ack_due(r, flags);
+		else
+			due->nack = nack_due(r, now);
 		return;
 	}
-	r->since_ack++;
-	due->ack = r->since_ack >= settings.ack_packets || flags & (NIC_LAST | NIC_ACK_REQUEST);
+	due->ack = ack_due(r, flags);
 	if (ahead < 0) {
 		r->dropped_packets++;
-		due->nack = r->beyond && nack_due(r, now);
+		due->nack = !sprays() && r->beyond && nack_due(r, now);
 		return;
 	}
 	count_received(r, frame, payload, now);
 	advance(r, flow);
 	if (settings.selective && r->beyond) {
 		catch_up(r, flow);
-		due->nack = r->beyond && nack_due(r, now);
+		due->nack = !sprays() && r->beyond && nack_due(r, now);
 		due->ack = true;
 		ended = end_messages(r);
 	} else if (flags & NIC_LAST) {
@@ -178,12 +196,31 @@ static __always_inline void from_receiver(struct nic_header *nic, const struct n
 	nic->marked = bpf_htonl((uint32_t)r->marked_packets);
 }
 
+/* An ACK or NACK of transport uec tells of the packet that it answers, by way of that packet's path. */
+static __always_inline void tell_of(struct nic_header *nic, struct nic_receiver *r, uint32_t psn, bool marked)
+{
+	uint64_t bits = arrived_until(r, r->expected + (int32_t)(psn - (uint32_t)r->expected));
+
+	nic->sum = bpf_htonl(psn);
+	nic->received_ns = bpf_htonl((uint32_t)(bits >> 32));
+	nic->answered_ns = bpf_htonl((uint32_t)bits);
+	nic->flags |= NIC_SPRAYED | (marked ? NIC_MARKED : 0);
+}
+
+static __always_inline int return_entropy(struct __sk_buff *skb, uint16_t port)
+{
+	return bpf_skb_store_bytes(skb, __builtin_offsetof(struct nic_frame, udp.source), &port, sizeof(port),
+				   0);
+}
+
 static __always_inline int receive_data(struct __sk_buff *skb, const struct nic_frame *frame,
 					struct nic_receiver *r, struct nic_port *port, uint32_t flow,
 					uint64_t now)
 {
 	struct nic_answer answer = { .nic.sent_ns = frame->nic.sent_ns };
 	uint32_t payload = skb->len - PACKET_HEAD_BYTES, psn = frame->nic.psn;
+	bool marked = (frame->ip.tos & ECN_MASK) == ECN_CE;
+	uint16_t entropy = frame->udp.source;
 	struct due due = { 0 };
 
 	if (is_trimmed(frame, skb->len)) {
@@ -193,6 +230,10 @@ static __always_inline int receive_data(struct __sk_buff *skb, const struct nic_
 		return TC_ACT_SHOT;
 	} else {
 		arrive(r, frame, flow, payload, now, &due);
+	}
+	if (sprays()) { /* ACKs tell of marks */
+		due.ack |= marked;
+		due.cnp &= (CC_EVENTS & CC_MASK(CC_CNP)) != 0;
 	}
 	if (due.bell)
 		ring_bell(skb, port);
@@ -215,10 +256,12 @@ static __always_inline int receive_data(struct __sk_buff *skb, const struct nic_
 	}
 	answer.nic.opcode = due.nack ? NIC_NACK : NIC_ACK;
 	answer.nic.flags = (INT_BYTES ? NIC_INT : 0) | (due.trimmed ? NIC_TRIMMED : 0);
-	if (settings.selective)
+	if (sprays())
+		tell_of(&answer.nic, r, bpf_ntohl(psn), marked);
+	else if (settings.selective)
 		answer.nic.sum = due.trimmed ? psn : bpf_htonl(gap_end(r));
 	r->since_ack = 0;
-	if (write_answer(skb, r->frame, &answer))
+	if (write_answer(skb, r->frame, &answer) || (sprays() && return_entropy(skb, entropy)))
 		return TC_ACT_SHOT;
 	count_sent(port, PACKET_HEAD_BYTES, now);
 	return bpf_redirect(port->wire_ifindex, 0);
@@ -283,7 +326,7 @@ static __always_inline bool acknowledged(struct __sk_buff *skb, struct nic_sende
 	if (s->repeat < s->acked)
 		s->repeat = s->acked < s->repeat_end ? s->acked : s->repeat_end;
 	if (settings.trims && s->trims)
-		forget_acked(s, before);
+		s->trims -= clear_bits(s->trimmed, before, s->acked);
 	s->retries = 0;
 	s->timeout_ns = 0;
 	if (s->acked < s->asked)
@@ -333,15 +376,56 @@ static __always_inline void was_trimmed(struct nic_sender *s, struct nic_port *p
 					uint32_t psn, uint64_t now)
 {
 	uint64_t trimmed = s->acked + (uint32_t)(psn - (uint32_t)s->acked);
+	uint64_t known = *word_of(s->trimmed, trimmed);
 
 	s->nacks++;
-	if (trimmed < s->high && !(*word_of(s->trimmed, trimmed) & bit_of(trimmed))) {
+	if (sprays()) {
+		known |= *word_of(s->arrived, trimmed);
+		s->nack_flags |= CC_TRIMMED;
+	}
+	if (trimmed < s->high && !(known & bit_of(trimmed))) {
 		*word_of(s->trimmed, trimmed) |= bit_of(trimmed);
 		s->trims++;
 		if (s->timeout_ns)
 			start_timer(s, now);
 	}
-	happen(s, port, flow, CC_NACK, 0, 0, now);
+	happen(s, port, flow, CC_NACK, sprays() ? s->flow.packet_bytes : 0, sprays(), now);
+}
+
+/* An ACK or NACK of transport uec. Returns how many packets have arrived of which nothing was known. */
+static __noinline uint32_t take_answer(struct nic_sender *s, const struct nic_frame *frame, uint64_t now)
+{
+	uint64_t bits = (uint64_t)bpf_ntohl(frame->nic.received_ns) << 32 | bpf_ntohl(frame->nic.answered_ns);
+	uint64_t before = s->acked;
+	uint32_t fresh = take_acked(s, bpf_ntohl(frame->nic.psn));
+
+	fresh += take_arrivals(s, bpf_ntohl(frame->nic.sum), bits);
+	learn(s, frame);
+	s->answered_sent_ns = bpf_ntohl(frame->nic.sent_ns);
+	if (frame->nic.flags & NIC_MARKED)
+		s->ack_flags = CC_MARKED;
+	if (s->acked == before)
+		return fresh;
+	s->retries = 0;
+	s->timeout_ns = 0;
+	if (s->acked < s->asked)
+		start_timer(s, now);
+	return fresh;
+}
+
+static __always_inline void hear_of_sprayed(struct nic_sender *s, struct nic_port *port, uint32_t flow,
+					    const struct nic_frame *frame, uint64_t now)
+{
+	uint32_t fresh = take_answer(s, frame, now), lost;
+
+	if (frame->nic.flags & NIC_TRIMMED) {
+		was_trimmed(s, port, flow, bpf_ntohl(frame->nic.sum), now);
+		return;
+	}
+	happen(s, port, flow, CC_ACK, fresh * s->flow.packet_bytes, fresh, now);
+	lost = count_lost(s);
+	if (lost)
+		happen(s, port, flow, CC_NACK, lost * s->flow.packet_bytes, lost, now);
 }
 
 static __always_inline void answered(struct nic_sender *s, struct nic_port *port, uint32_t flow,
@@ -375,6 +459,8 @@ static __always_inline void hear(struct __sk_buff *skb, struct nic_sender *s, st
 	} else if (opcode == NIC_CNP) {
 		s->cnps++;
 		happen(s, port, flow, CC_CNP, 0, 0, now);
+	} else if (sprays()) {
+		hear_of_sprayed(s, port, flow, frame, now);
 	} else {
 		uint32_t missing = bpf_ntohl(frame->nic.sum) - psn, sent_ns = bpf_ntohl(frame->nic.sent_ns);
 		bool trimmed = settings.trims && frame->nic.flags & NIC_TRIMMED;

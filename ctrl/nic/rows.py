@@ -66,6 +66,12 @@ class Sender(Structure):
         *_fields(U64, "sent_packets sent_bytes resent_packets"),
         *_fields(U64, "cnps nacks timeouts rtts probes probe_bytes decisions lost_events"),
         *_fields(U32, "rtt_ns least_rtt_ns"),
+        ("arrived", U64 * 8),
+        ("resent", U64 * 8),
+        *_fields(U64, "arrivals latest timed"),
+        *_fields(U32, "answered_sent_ns ack_flags entropy_draws recycled"),
+        ("recycle", U64),
+        ("penalty", U64 * 16),
     ]
 
 

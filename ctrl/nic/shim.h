@@ -38,6 +38,8 @@ enum nic_flag {
 	NIC_RESENT = 4,         /* DATA: not the first time */
 	NIC_INT = LAB_INT_FLAG, /* DATA, ACK, NACK: struct lab_int stands behind the header */
 	NIC_TRIMMED = 16,       /* NACK: one packet came without its payload */
+	NIC_MARKED = 32,        /* with NIC_SPRAYED: the packet that it answers was marked */
+	NIC_SPRAYED = 64,       /* ACK, NACK of transport uec: see `sum` */
 };
 
 /* Network byte order. */
@@ -47,7 +49,9 @@ struct nic_header {
 	uint32_t psn; /* DATA: of the packet; ACK, NACK: see above; PROBE, ANSWER: number of the probe */
 	/* DATA: tag of the packet (nic_tag); the message's sum of tags tells that it is whole. ACK, NACK with
 	 * selective repeat: the first packet behind the gap at psn; psn itself: nothing behind it has
-	 * arrived. With NIC_TRIMMED: the packet that came without its payload
+	 * arrived. With NIC_TRIMMED: the packet that came without its payload. With NIC_SPRAYED: the packet
+	 * that it answers; received_ns and answered_ns are then a bitmap of what has arrived, of that packet
+	 * (the highest bit) and the 63 before it, and the UDP source port is that packet's
 	 */
 	uint32_t sum;
 	uint32_t sent_ns;                  /* sender's clock: DATA, PROBE; returned by ACK, NACK, ANSWER */
@@ -123,6 +127,15 @@ struct nic_pending {
 #define NIC_WINDOW_PACKETS                                                                                   \
 	512 /* selective repeat: most packets between the first missing and the last sent */
 
+#define NIC_ENTROPIES_MAX 256 /* transport uec: values of a flow, of 8 bits */
+
+/* How transport uec chooses a packet's entropy value. */
+enum nic_balancer {
+	NIC_OBLIVIOUS, /* all in turn, in another order each time */
+	NIC_BITMAP,    /* likewise, less those whose packets were marked or trimmed */
+	NIC_REPS,      /* those whose packets were acknowledged without a mark, else any */
+};
+
 /*
  * The sending end of a flow. The loader writes what is constant, the traffic generator `end` (and before the
  * start, what the flow takes over from another), the data path the rest.
@@ -192,6 +205,19 @@ struct nic_sender {
 	uint64_t cnps, nacks, timeouts, rtts, probes, probe_bytes, decisions;
 	uint64_t lost_events;          /* that found the queue full */
 	uint32_t rtt_ns, least_rtt_ns; /* the last probe's, the least of all; 0: none */
+	/* Transport uec alone (spray.bpf.h), whose `trimmed` has all lost packets that wait to leave once
+	 * more. Packets from `acked` on, one bit each: those that have arrived, and those that left once more
+	 */
+	uint64_t arrived[NIC_WINDOW_PACKETS / 64], resent[NIC_WINDOW_PACKETS / 64];
+	uint64_t arrivals;                        /* bits of `arrived` */
+	uint64_t latest;                          /* the first packet behind the last that has arrived */
+	uint64_t timed;                           /* the first that had not left when timeout_ns was set */
+	uint32_t answered_sent_ns;                /* when the packet left that was answered last */
+	uint32_t ack_flags;                       /* CC_MARKED if one of the pending ACK was */
+	uint32_t entropy_draws;                   /* entropy values drawn so far */
+	uint32_t recycled;                        /* NIC_REPS: values in `recycle`, */
+	uint64_t recycle;                         /* 8 bits each, the newest lowest */
+	uint64_t penalty[NIC_ENTROPIES_MAX / 16]; /* NIC_BITMAP: 4 bits a value */
 };
 
 /* The receiving end. */
@@ -246,11 +272,13 @@ struct nic_settings {
 	uint32_t parameter[CC_PARAMETERS_MAX];
 	struct cc_rate int_rate[LAB_INT_RATES]; /* indexed by the place that records name */
 	uint32_t caps;                          /* there are flows of the host's TCP; the loader knows */
-	uint32_t beside; /* the host sends frames of its own, which share the line: nic_cap sees them */
-	uint32_t trims;  /* DSCP of the frames that ports trim, and one more; 0: they trim none */
+	uint32_t beside;    /* the host sends frames of its own, which share the line: nic_cap sees them */
+	uint32_t trims;     /* DSCP of the frames that ports trim, and one more; 0: they trim none */
+	uint32_t entropies; /* transport uec: values of a flow, a power of two; 0: transport rdma */
 	/* in_turn: time of each event that reaches the algorithm, without latency; most events that wait or
 	 * are dealt with, 0: no limit */
 	uint64_t event_cost_ns, event_queue;
+	uint64_t balancer; /* enum nic_balancer */
 };
 _Static_assert(__builtin_offsetof(struct nic_settings, caps) -
 			       __builtin_offsetof(struct nic_settings, parameter) ==

@@ -11,7 +11,7 @@
 #ifndef DCGYM_TOKEN_BPF_H
 #define DCGYM_TOKEN_BPF_H
 
-#include "events.bpf.h"
+#include "spray.bpf.h"
 
 #define RETRIES_MOST 16 /* doublings of a timeout */
 
@@ -28,19 +28,7 @@ static __always_inline struct nic_token *token_in(struct nic_frame *frame)
 	return (void *)frame + TOKEN_AT;
 }
 
-/* --- selective repeat: windows with a bit for each packet --- */
-
-#define WINDOW_WORDS (NIC_WINDOW_PACKETS / 64)
-
-static __always_inline uint64_t *word_of(uint64_t *window, uint64_t psn)
-{
-	return &window[psn / 64 % WINDOW_WORDS];
-}
-
-static __always_inline uint64_t bit_of(uint64_t psn)
-{
-	return 1ull << (psn & 63);
-}
+/* --- packets that were lost --- */
 
 /* The packet leaves once more or is acknowledged. False: it was not trimmed. */
 static __always_inline bool forget_trimmed(struct nic_sender *s, uint64_t psn)
@@ -52,14 +40,6 @@ static __always_inline bool forget_trimmed(struct nic_sender *s, uint64_t psn)
 	*word &= ~bit_of(psn);
 	s->trims--;
 	return true;
-}
-
-static __always_inline uint32_t ones_in(uint64_t word)
-{
-	word -= word >> 1 & 0x5555555555555555;
-	word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
-	word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
-	return word * 0x0101010101010101 >> 56;
 }
 
 /* Returns the first packet that was trimmed, and forgets it; there is one. */
@@ -76,22 +56,6 @@ static __noinline uint64_t take_trimmed(struct nic_sender *s)
 	psn += ones_in((rest & -rest) - 1);
 	forget_trimmed(s, psn);
 	return psn;
-}
-
-/* All before `acked` have arrived; so far it was `before`. */
-static __noinline int forget_acked(struct nic_sender *s, uint64_t before)
-{
-	for (int i = 0; i <= (int)WINDOW_WORDS && before < s->acked; i++) {
-		uint64_t *word = word_of(s->trimmed, before), next = (before | 63) + 1;
-		uint64_t gone = *word & ~0ull << (before & 63);
-
-		if (next > s->acked)
-			gone &= bit_of(s->acked) - 1;
-		*word &= ~gone;
-		s->trims -= ones_in(gone);
-		before = next;
-	}
-	return 0;
 }
 
 /* Payload of a packet and whether it is the last of its message. */
@@ -128,6 +92,8 @@ static __always_inline bool window_full(const struct nic_sender *s)
 
 	if (settings.selective && s->next - s->acked >= NIC_WINDOW_PACKETS)
 		return true;
+	if (sprays())
+		return !has_room(s);
 	if (!s->window_bytes || s->next <= s->acked)
 		return false;
 	bytes = bytes_before(s, s->next) - bytes_before(s, s->acked);
@@ -139,6 +105,8 @@ static __always_inline bool window_full(const struct nic_sender *s)
 /* The flow has a packet that it may send. */
 static __always_inline bool ready(const struct nic_sender *s)
 {
+	if (sprays() && s->trims)
+		return has_room(s);
 	return s->repeat < s->repeat_end || (settings.trims && s->trims) ||
 	       (s->next < s->end && !window_full(s));
 }
@@ -167,6 +135,8 @@ static __always_inline uint64_t backed_off(uint64_t ns, uint64_t most_ns, uint32
 static __always_inline void start_timer(struct nic_sender *s, uint64_t now)
 {
 	s->timeout_ns = now + backed_off(settings.timeout_ns, settings.timeout_max_ns, s->retries);
+	if (sprays())
+		s->timed = s->high;
 }
 
 /* All from `acked` on is sent again. */
@@ -188,14 +158,20 @@ static __always_inline void ask_what_is_missing(struct nic_sender *s)
 
 static __always_inline void time_out(struct nic_sender *s, struct nic_port *port, uint32_t flow, uint64_t now)
 {
+	uint32_t lost = 0;
+
 	s->timeouts++;
 	s->retries++;
 	s->nack_flags |= CC_TIMEOUT;
-	if (settings.selective)
+	if (sprays()) {
+		lost = declare_lost(s, s->timed, true);
+		start_timer(s, now);
+	} else if (settings.selective) {
 		ask_what_is_missing(s);
-	else
+	} else {
 		go_back(s);
-	happen(s, port, flow, CC_NACK, 0, 0, now);
+	}
+	happen(s, port, flow, CC_NACK, lost * s->flow.packet_bytes, lost, now);
 }
 
 /* A burst that was cut short is over. */
@@ -364,9 +340,9 @@ static __always_inline uint64_t next_packet(struct nic_sender *s, uint8_t *flags
 
 	if (s->repeat < s->repeat_end) {
 		psn = s->repeat++;
-		if (settings.trims)
+		if (knows_lost())
 			forget_trimmed(s, psn);
-	} else if (settings.trims && s->trims) {
+	} else if (knows_lost() && s->trims) {
 		psn = take_trimmed(s);
 	} else {
 		s->next++;
@@ -374,6 +350,8 @@ static __always_inline uint64_t next_packet(struct nic_sender *s, uint8_t *flags
 	if (psn < s->high) {
 		*flags |= NIC_RESENT;
 		s->resent_packets++;
+		if (sprays())
+			*word_of(s->resent, psn) |= bit_of(psn);
 	} else {
 		s->high = psn + 1;
 	}
@@ -388,7 +366,7 @@ static __always_inline uint64_t next_packet(struct nic_sender *s, uint8_t *flags
 static __always_inline bool wants_ack(const struct nic_sender *s, uint64_t psn, uint8_t flags)
 {
 	return s->unasked >= settings.ack_packets || s->next >= s->end || flags & NIC_LAST ||
-	       (flags & NIC_RESENT && psn == s->acked) || window_full(s) ||
+	       (flags & NIC_RESENT && (sprays() || psn == s->acked)) || window_full(s) ||
 	       nic_span_ns(s->flow.packet_bytes, s->byte_ns) * settings.ack_packets * 2 > settings.timeout_ns;
 }
 
@@ -424,7 +402,7 @@ static __always_inline uint32_t send_data(struct __sk_buff *skb, struct nic_fram
 		s->unasked = 0;
 		if (s->asked <= psn)
 			s->asked = psn + 1;
-		if (!s->timeout_ns)
+		if (!s->timeout_ns || (sprays() && flags & NIC_RESENT))
 			start_timer(s, now);
 	}
 	if (skb->len != bytes) {
@@ -443,6 +421,8 @@ static __always_inline uint32_t send_data(struct __sk_buff *skb, struct nic_fram
 	frame->nic.psn = bpf_htonl((uint32_t)psn);
 	frame->nic.sum = bpf_htonl(nic_tag(flow, (uint32_t)psn));
 	frame->nic.sent_ns = bpf_htonl((uint32_t)now);
+	if (sprays())
+		frame->udp.source = port_of_entropy(s, next_entropy(s, flow));
 	transmit(skb, port);
 	s->sent_packets++;
 	s->sent_bytes += bytes;

@@ -129,7 +129,7 @@ TABLES = {
                 Column("dst", "node", "host that receives"),
                 Column("src_port", "<u2", "source port"),
                 Column("dst_port", "<u2", "destination port"),
-                Column("transport", "transport", "`tcp`, `udp` or `rdma`"),
+                Column("transport", "transport", "`tcp`, `udp`, `rdma` or `uec`"),
                 Column(
                     "controller",
                     "controller",

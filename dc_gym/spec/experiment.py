@@ -46,7 +46,7 @@ from dc_gym.topologies.telemetry import TELEMETRY_BYTES
 from dc_gym.topologies.topology_spec import TopologySpec
 from dc_gym.traffic import workloads
 from dc_gym.traffic.execs import ExecRequest
-from dc_gym.traffic.flows import RDMA_PORT, FlowRequest
+from dc_gym.traffic.flows import NIC_TRANSPORTS, RDMA_PORT, FlowRequest
 from dc_gym.traffic.sections import Section
 from dc_gym.traffic.workload_spec import TrafficSpec, WorkloadSpec
 
@@ -172,14 +172,15 @@ class Spec:
             raise KeyFault("topology.trim", format_size(size), why)
 
     def _check_one_path(self) -> None:
-        """Raises KeyFault where switches balance, and something needs all frames of a flow to take one path."""
-        if not self.topology.balances:
+        """Raises KeyFault where switches balance or NICs spray, and something needs all frames of a flow to take one path."""
+        if not self.topology.balances and not self.sprays:
             return
+        name, value = ("topology.balance", self.topology.balance) if self.topology.balances else ("workload.transport", "uec")
         if self.controller.telemetry:
             why = f"cannot go with {self.controller.name!r}, which reads the telemetry of one path; give another controller"
-            raise KeyFault("topology.balance", self.topology.balance, why)
+            raise KeyFault(name, value, why)
         if self.metrics.slowdown == "closed-form":
-            why = "is the time over one path, and topology.balance takes several; give measured, or off"
+            why = f"is the time over one path, and {name} takes several; give measured, or off"
             raise KeyFault("metrics.slowdown", self.metrics.slowdown, why)
 
     def _check_agent(self) -> None:
@@ -214,6 +215,7 @@ class Spec:
         for section, traffic in self.workloads():
             if why := self._why_no_transport(str(traffic.transport)):
                 raise KeyFault(f"{section}.transport", traffic.transport, why)
+        self._check_sprayed()
         if not self.controller.nic:
             for key, tcp in (("nic.tcp", self.nic.tcp), ("controller.tcp", self.controller.tcp)):
                 if tcp is not None:
@@ -232,13 +234,32 @@ class Spec:
     def _why_no_transport(self, transport: str) -> str:
         """Returns why no flow of the run can use a transport, and the remedy; '' if flows can."""
         name = self.controller.name
-        if not self.controller.nic and transport == "rdma":
+        if not self.controller.nic and transport in NIC_TRANSPORTS:
             return f"needs an algorithm of the NICs, and controller.name is {name!r}; give one such as dcqcn, or leave it out"
-        if self.nic.tcp is not None and transport == "rdma":
+        if self.nic.tcp is not None and transport in NIC_TRANSPORTS:
             return f"cannot go with nic.tcp = {self.nic.tcp!r}, whose flows are TCP; leave out one"
         if self.rdma and self.controller.tcp is None and transport == "tcp":
             return f"needs controller.tcp beside {name!r}, which the NICs run; give one such as cubic, or leave it out"
+        if transport == "uec" and not self.sprays:
+            return "is chosen for all flows of the NICs by workload.transport; give it there"
         return ""
+
+    def _check_sprayed(self) -> None:
+        """Raises KeyFault where keys do not go with transport uec, or have no effect without it."""
+        name = self.controller.name
+        if not self.sprays:
+            for key_name, value in (("balancer", self.nic.balancer), ("entropies", self.nic.entropies)):
+                if value is not None:
+                    raise KeyFault(f"nic.{key_name}", value, 'needs workload.transport = "uec"; give that, or leave it out')
+            if self.controller.sprayed and self.nic.tcp is None:
+                why = 'reads what ACKs tell over uec alone; give workload.transport = "uec", or another algorithm'
+                raise KeyFault("controller.name", name, why)
+            return
+        if self.ground == "host":
+            raise KeyFault("workload.transport", "uec", 'was never run in this machine\'s kernel; give ground = "lab"')
+        if self.nic.retransmit != "selective":
+            why = 'cannot go with uec, whose packets come in any order; give "selective"'
+            raise KeyFault("nic.retransmit", self.nic.retransmit, why)
 
     def _check_capped(self, tcp: str) -> None:
         qdisc = self.topology.host_qdisc
@@ -263,6 +284,11 @@ class Spec:
     def rdma(self) -> bool:
         """True if flows go over RDMA: all, or the flows that name no other transport."""
         return self.controller.nic and self.nic.tcp is None
+
+    @property
+    def sprays(self) -> bool:
+        """True if the NICs' flows go over uec, each by many paths."""
+        return any(traffic.transport == "uec" for _, traffic in self.workloads())
 
     @property
     def telemetry_bytes(self) -> int:
@@ -450,7 +476,7 @@ class Spec:
                 raise WorkloadError(f"flow {number}, {flow.src} to {flow.dst}, over {flow.transport}: {why}")
         if self.rdma and flows and not may_be_idle:
             self._check_used({str(flow.transport) for flow in flows})
-        return [flow.over_rdma() if flow.transport == "rdma" else flow for flow in flows], notes
+        return [flow.over_nic() if flow.by_nic else flow for flow in flows], notes
 
     def sections(self) -> tuple[Section, ...]:
         """Returns the phases of the workload, in the order of their times."""
@@ -465,7 +491,10 @@ class Spec:
     def _check_used(self, transports: set[str]) -> None:
         """Raises KeyFault if no flow uses a controller that the spec names."""
         name, tcp = self.controller.name, self.controller.tcp
-        if "rdma" not in transports:
+        if set(NIC_TRANSPORTS) <= transports:
+            why = "cannot go beside rdma: the NICs use one transport; give one of them"
+            raise KeyFault("workload.transport", "uec", why)
+        if transports.isdisjoint(NIC_TRANSPORTS):
             raise KeyFault(
                 "controller.name", name, "is run by the NICs, and no flow goes over rdma; name a TCP, or add such flows"
             )

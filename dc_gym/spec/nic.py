@@ -12,11 +12,14 @@ from dc_gym.base.key import AMOUNT, ARGS, COUNT, KB, NIC_POLICY, SHARE_PPM, SIZE
 from dc_gym.base.units import ETHERNET_BYTES, FRAME_BYTES, PPM
 from dc_gym.ctrl import controllers
 from dc_gym.topologies.graph import LARGEST_MTU_BYTES
-from dc_gym.traffic.flows import LARGEST_DSCP
+from dc_gym.traffic.flows import LARGEST_DSCP, MOST_ENTROPIES
 
 FRAME_HEADERS_BYTES = 74
 """Bytes of headers in a frame: Ethernet 14, IPv4 20, UDP 8, the NIC's header 32 (ctrl/nic/shim.h)."""
 RETRANSMITS = ("go-back-n", "selective")
+BALANCERS = ("oblivious", "bitmap", "reps")
+ENTROPIES = 64
+"""path_entropy_size of uet-htsim @40ccb05, datacenter/main_uec.cpp:75."""
 QUEUE_PAIRS = ("flow", "hosts")
 TRACES = ("off", "changes", "all")
 DECISIONS = ("side-by-side", "in-turn")
@@ -129,6 +132,19 @@ class NicSpec:
     retransmit: str = key(
         TEXT, "go-back-n", names=lambda: RETRANSMITS, help="`go-back-n`, or `selective`: only missing packets are sent again"
     )
+    balancer: str | None = key(
+        TEXT,
+        names=lambda: BALANCERS,
+        otherwise="`oblivious`",
+        help="how transport `uec` [chooses a packet's entropy value](nic.md#spraying): `oblivious`, `bitmap` or `reps`",
+    )
+    entropies: int | None = key(
+        COUNT,
+        low=1,
+        high=MOST_ENTROPIES,
+        otherwise="64",
+        help="entropy values of a flow over `uec`, a power of two (uet-htsim: `-paths`)",
+    )
     payload_bytes: int | None = key(
         SIZE,
         name="payload",
@@ -232,6 +248,8 @@ class NicSpec:
 
     def __post_init__(self) -> None:
         check(self, "nic.")
+        if self.entropies is not None and self.entropies & (self.entropies - 1):
+            raise KeyFault("nic.entropies", self.entropies, f"is no power of two; give one of 1, 2, 4, ... {MOST_ENTROPIES}")
         if self.decisions != "in-turn":
             for name, value in (("event_cost", self.event_cost_ns), ("event_queue", self.event_queue)):
                 if value:

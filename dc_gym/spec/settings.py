@@ -157,6 +157,11 @@ class ControllerSpec:
         return self.controller.telemetry
 
     @property
+    def sprayed(self) -> bool:
+        """True if the controller reads what ACKs tell over transport uec alone."""
+        return self.controller.sprayed
+
+    @property
     def sysctls(self) -> dict[str, str]:
         """The settings of every host's kernel, by path below /proc/sys."""
         rto = {} if self.rto_min_ns is None else {"net/ipv4/tcp_rto_min_us": str(self.rto_min_ns // US)}

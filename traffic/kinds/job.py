@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dc_gym.base.key import COUNT, NUMBER, PATH, TEXT, TIME, WORDS, key
 from dc_gym.traffic import shared_keys
-from dc_gym.traffic.flows import FlowRequest
+from dc_gym.traffic.flows import NIC_TRANSPORTS, FlowRequest
 from dc_gym.traffic.kinds import DEFAULT_PORT, WorkloadContext, bounded, register, require
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ def job(context: WorkloadContext, keys: JobKeys) -> list[FlowRequest]:
     workload = context.workload
     for name, value in (("rate", workload.rate_bps), ("stop", workload.stop_ns), ("jitter", workload.jitter_ns or None)):
         require(value is None, name, value, "has no effect on a job, whose graph says when it sends; leave it out")
-    require(workload.transport != "udp", "transport", "udp", "loses messages for good; give tcp or rdma")
+    require(workload.transport != "udp", "transport", "udp", "loses messages for good; give another")
     hosts = _placed(context, keys)
     graph = _graph(keys, len(hosts))
     count = f"has {graph.ranks} ranks, and there are {len(hosts)} hosts for them; give as many"
     require(graph.ranks <= len(hosts), "file", keys.file, count)
     if slow := _stragglers(context, keys, graph.ranks):
         graph = graph.slowed(slow, keys.slowdown or 1)
-    made = Job.of(graph, tuple(hosts[: graph.ranks]), one_size=workload.transport == "rdma")
+    made = Job.of(graph, tuple(hosts[: graph.ranks]), one_size=workload.transport in NIC_TRANSPORTS)
     context.notes["job"] = {"ranks": graph.ranks, "nodes": len(graph.nodes), "messages": len(made.connection)}
     context.notes["job"] |= {"stragglers": slow} if slow else {}
     return bounded(_connections(made))

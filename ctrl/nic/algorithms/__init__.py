@@ -98,11 +98,13 @@ def load(name: str, folder: Path) -> Algorithm:
 
 
 def _agreed(algorithm: Algorithm, name: str) -> Algorithm:
-    """Returns the algorithm if its controller and its header agree on telemetry."""
+    """Returns the algorithm if its controller and its header agree on what it reads."""
     known = controllers.find(name)
-    if known is not None and known.telemetry != algorithm.telemetry:
-        does = "defines" if algorithm.telemetry else "does not define"
-        raise UsageError(f"{algorithm.header}: it {does} CC_TELEMETRY; register it with telemetry={algorithm.telemetry}")
+    for macro in ("telemetry", "sprayed"):
+        defined = getattr(algorithm, macro)
+        if known is not None and getattr(known, macro) != defined:
+            does = "defines" if defined else "does not define"
+            raise UsageError(f"{algorithm.header}: it {does} CC_{macro.upper()}; register it with {macro}={defined}")
     return algorithm
 
 

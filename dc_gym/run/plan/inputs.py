@@ -189,8 +189,10 @@ NIC_SETTINGS = RecordKind(
             ("caps", "<u4"),
             ("beside", "<u4"),
             ("trims", "<u4"),
+            ("entropies", "<u4"),
             ("event_cost_ns", "<u8"),
             ("event_queue", "<u8"),
+            ("balancer", "<u8"),
         ],
         align=True,
     ),
@@ -251,7 +253,8 @@ def _port(row: Row, hosts: set[str]) -> dict[str, object]:
     return {"name": row.name, "netns": netns, "ifname": port.ifname, "class": class_index}
 
 
-PACKET_HEADERS_BYTES = {"tcp": TCP_HEADERS_BYTES, "udp": UDP_HEADERS_BYTES, "rdma": FRAME_HEADERS_BYTES - ETHERNET_BYTES}
+NIC_HEADERS_BYTES = FRAME_HEADERS_BYTES - ETHERNET_BYTES
+PACKET_HEADERS_BYTES = {"tcp": TCP_HEADERS_BYTES, "udp": UDP_HEADERS_BYTES, "rdma": NIC_HEADERS_BYTES, "uec": NIC_HEADERS_BYTES}
 
 
 def write_flows(path: Path, schedule: Schedule, graph: Graph, traced: Container[int] = ()) -> None:
@@ -291,7 +294,7 @@ def flow_tables(schedule: Schedule, mtu_bytes: int = MTU_BYTES, traced: Containe
                 "path_len": len(flow.rows),
                 "src_port": flow.src_port,
                 "dst_port": request.dst_port,
-                "transport": TRANSPORTS.index(request.transport),
+                "transport": TRANSPORTS.index("rdma" if request.by_nic else request.transport),  # to tgen the NICs' are one
                 "gaps": GAPS.index(request.gaps),
                 "cc": flow.cc,
                 "dscp": request.dscp or 0,
@@ -329,6 +332,8 @@ def settings_table(
     rest = [0] * (MOST_PARAMETERS - len(parameters))
     row = {
         "trims": 0,
+        "entropies": 0,
+        "balancer": 0,
         **settings,
         "parameter": (*parameters, *rest),
         "int_rate": telemetry.words(rates),

@@ -24,7 +24,7 @@ from dc_gym.run.plan import inputs
 from dc_gym.run.plan.experiment import Experiment
 from dc_gym.run.plan.plan import NIC_TABLE, NICS
 from dc_gym.spec import Spec, nic_configuration
-from dc_gym.spec.nic import FRAME_HEADERS_BYTES, MOST_INFLIGHT_BYTES, PACINGS, TRACES
+from dc_gym.spec.nic import BALANCERS, ENTROPIES, FRAME_HEADERS_BYTES, MOST_INFLIGHT_BYTES, PACINGS, TRACES
 from dc_gym.topologies import telemetry
 from dc_gym.topologies.buffers import pausing_ports
 from dc_gym.topologies.ecmp import Router, draw, path
@@ -32,7 +32,7 @@ from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.paths import BIT_NS, base_rtt_ns, one_way_ns, serialization_ns, transfer_ns
 from dc_gym.topologies.realize.nics import devices
 from dc_gym.topologies.telemetry import RateUnits
-from dc_gym.traffic.flows import RDMA_PORT
+from dc_gym.traffic.flows import NIC_TRANSPORTS, RDMA_PORT
 from dc_gym.traffic.schedule import Flow, Schedule, plane_of
 
 NO_END = 2**64 - 1
@@ -125,7 +125,7 @@ def write_episode(experiment: Experiment, plan: NicPlan, path: Path, seed: int) 
 
 def ring_classes(experiment: Experiment) -> int:
     """Returns the lossless classes of the flows over RDMA, a bit each."""
-    dscps = {flow.request.dscp or 0 for flow in experiment.schedule.flows if flow.request.transport == "rdma"}
+    dscps = {flow.request.dscp or 0 for flow in experiment.schedule.flows if flow.request.by_nic}
     class_bits = 0
     for port in pausing_ports(experiment.graph):
         numbers = set(map(port.queue.class_of, dscps))
@@ -141,7 +141,7 @@ def _dscps(dscp: int, spec: Spec) -> dict[str, int]:
 
 def _beside(experiment: Experiment) -> bool:
     """Returns True if the hosts send frames of their own beside RDMA."""
-    return experiment.spec.rdma and any(flow.request.transport != "rdma" for flow in experiment.schedule.flows)
+    return experiment.spec.rdma and any(not flow.request.by_nic for flow in experiment.schedule.flows)
 
 
 def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> Table:
@@ -153,7 +153,7 @@ def flow_table(schedule: Schedule, graph: Graph, router: Router, spec: Spec) -> 
         for plane, host_nic in enumerate(host.nics)
     }
     ports, rows = _FramePorts(graph, router), []
-    of_nic = ("rdma",) if spec.rdma else ("tcp",)
+    of_nic = NIC_TRANSPORTS if spec.rdma else ("tcp",)
     for flow, base_ns in zip(schedule.flows, base_rtts_ns(schedule, graph, router, spec), strict=True):
         if flow.request.transport not in of_nic:
             continue
@@ -203,7 +203,7 @@ def telemetry_rates(experiment: Experiment) -> tuple[RateUnits, ...]:
     if not controller.telemetry:
         return ()
     telemetry.check(graph, controller.name, further)
-    flows = [flow for flow in experiment.schedule.flows if not experiment.spec.rdma or flow.request.transport == "rdma"]
+    flows = [flow for flow in experiment.schedule.flows if not experiment.spec.rdma or flow.request.by_nic]
     telemetry.check_paths(graph, dict.fromkeys(flow.ports for flow in flows), controller.name)
     return telemetry.rate_table(graph, further)
 
@@ -220,7 +220,7 @@ class _FramePorts:
         Beside TCP, whose segments have other ports, it is one of FRAME_PORTS with which frames take the segments' path. Where
         none does, as for one flow in 10^31 with four paths, the frames take the path of the flow's own port.
         """
-        if flow.request.transport == "rdma":
+        if flow.request.by_nic:
             return flow.src_port
         ports = (flow.src_port ^ bits for bits in range(FRAME_PORTS))
         return next((port for port in ports if self._follows(flow, port)), flow.src_port)
@@ -289,7 +289,16 @@ def settings(spec: Spec, graph: Graph, defaults: Mapping[str, int]) -> dict[str,
         "event_queue": nic.event_queue or 0,
         "spaced": defaults.get("spaced", 0) if nic.pacing is None else PACINGS.index(nic.pacing),
         "seed": draw(spec.seed, "nic"),
-    } | ({} if spec.topology.trim_bytes is None else {"trims": spec.topology.trimmed_dscp + 1})
+    } | _extras(spec)
+
+
+def _extras(spec: Spec) -> dict[str, int]:
+    """Returns the settings that only runs with trimming or with transport uec have."""
+    nic = spec.nic
+    extras = {} if spec.topology.trim_bytes is None else {"trims": spec.topology.trimmed_dscp + 1}
+    if spec.sprays:
+        extras |= {"entropies": nic.entropies or ENTROPIES, "balancer": BALANCERS.index(nic.balancer or BALANCERS[0])}
+    return extras
 
 
 def line_bps(graph: Graph) -> int:

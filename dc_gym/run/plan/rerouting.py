@@ -11,6 +11,7 @@ from dc_gym.topologies.changes import CUT, Change
 from dc_gym.topologies.ecmp import Packet, Router
 from dc_gym.topologies.graph import Graph
 from dc_gym.topologies.rerouting import MOST_ENTRIES, Reaction, Rerouting
+from dc_gym.traffic.flows import MOST_ENTROPIES
 from dc_gym.traffic.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def down_at(changes: Sequence[Change], at_ns: int) -> list[str]:
 def sent(graph: Graph, schedule: Schedule) -> Iterator[tuple[str, Packet]]:
     """Yields the ports of hosts, each with the packets that it sends: the data of flows, and the answers to them."""
     for flow in schedule.flows:
-        protocol = "udp" if flow.request.transport in ("udp", "rdma") else "tcp"
-        yield flow.ports[0], Packet(protocol, flow.src_addr, flow.dst_addr, flow.src_port, flow.dst_port)
-        back = graph.peer(flow.ports[-1]).ifname
-        yield back, Packet(protocol, flow.dst_addr, flow.src_addr, *flow.answer_ports)
+        protocol = "tcp" if flow.request.transport == "tcp" else "udp"
+        back, (src_port, dst_port) = graph.peer(flow.ports[-1]).ifname, flow.answer_ports
+        for entropy in range(MOST_ENTROPIES if flow.request.transport == "uec" else 1):
+            yield flow.ports[0], Packet(protocol, flow.src_addr, flow.dst_addr, flow.src_port ^ entropy, flow.dst_port)
+            yield back, Packet(protocol, flow.dst_addr, flow.src_addr, src_port ^ entropy, dst_port)

@@ -23,6 +23,7 @@ from dc_gym.results.metrics.queue_times import QueueTimes
 from dc_gym.results.tables import TableSource
 from dc_gym.run.plan.jobs import placed_jobs
 from dc_gym.spec import Spec
+from dc_gym.traffic.flows import NIC_TRANSPORTS
 from dc_gym.traffic.schedule import Schedule
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -73,7 +74,7 @@ def context_of(spec: Spec, schedule: Schedule, ideal: Ideal | None = None) -> Co
     return Context(
         window=Window.of(spec),
         cutoff_ns=spec.metrics.cutoff_ns,
-        routes=None if spec.topology.balances else routes_of(schedule, payload_share(spec, schedule)),
+        routes=None if spec.topology.balances or spec.sprays else routes_of(schedule, payload_share(spec, schedule)),
         class_of_dscp={dscp: number for number, rule in enumerate(spec.topology.classes or ()) for dscp in rule.dscp},
         port_classes=spec.topology.class_names,
         ideal_ns=None if ideal is None else ideal.fct_ns,
@@ -92,9 +93,9 @@ def payload_share(spec: Spec, schedule: Schedule) -> float | npt.NDArray[np.floa
     of_rdma = payload / (payload + spec.frame_headers_bytes)
     transports = [str(flow.request.transport) for flow in schedule.flows]
     mtu_bytes = spec.topology.frame_bytes - ETHERNET_BYTES
-    if not spec.rdma or set(transports) <= {"rdma"}:
+    if not spec.rdma or set(transports) <= set(NIC_TRANSPORTS):
         return of_rdma if spec.rdma else tcp_share(mtu_bytes)
-    shares = {"rdma": of_rdma, "tcp": tcp_share(mtu_bytes), "udp": udp_share(mtu_bytes)}
+    shares = dict.fromkeys(NIC_TRANSPORTS, of_rdma) | {"tcp": tcp_share(mtu_bytes), "udp": udp_share(mtu_bytes)}
     return np.array([shares[transport] for transport in transports])
 
 

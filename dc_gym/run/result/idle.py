@@ -24,6 +24,7 @@ from dc_gym.run.plan.plan import OUT, Plan
 from dc_gym.run.plan.writer import write_plan
 from dc_gym.run.result import tgen_log
 from dc_gym.spec import CaptureSpec, ControllerSpec, MetricsSpec, MonitorSpec, TimeSpec, WorkloadSpec
+from dc_gym.traffic.flows import NIC_TRANSPORTS
 from dc_gym.traffic.schedule import Schedule
 
 SEED = 1  # seed of the runs that measure single flows: their findings serve every seed
@@ -53,14 +54,13 @@ def ideal_times(
         "sysctls": spec.controller.sysctls,
         "clock_read_ns": spec.lab.clock_read_ns,
         **({} if nic is None else {"nic": nic.lasting()}),
-        **({"balance": _balance(experiment)} if experiment.router.balance else {}),
+        **({"balance": _balance(experiment)} if experiment.router.balance or spec.sprays else {}),
     }
     if measured:
         progress.phase("ideal")
     measure = _on_idle_network(experiment, partial, ovs, progress) if measured else None
-    framings: dict[str | None, ideal.Framing] = {
-        "rdma": ideal.Framing(spec.payload_bytes, spec.frame_headers_bytes, handshake=False)
-    }
+    of_nic = ideal.Framing(spec.payload_bytes, spec.frame_headers_bytes, handshake=False)
+    framings: dict[str | None, ideal.Framing] = dict.fromkeys(NIC_TRANSPORTS, of_nic)
     try:
         return ideal.of(experiment.schedule, experiment.graph, experiment.router, depends_on, measure, spec.seed, framings)
     except TestbedError as error:
@@ -76,10 +76,14 @@ def _balance(experiment: Experiment) -> str:
 
 def _controller(controller: ControllerSpec, schedule: Schedule) -> ControllerSpec:
     """Returns the controller of lone flows. NICs without a flow do not run: TCP beside RDMA is then a run's controller."""
-    has_nics = any(flow.request.transport == "rdma" for flow in schedule.flows)
+    has_nics = any(flow.request.by_nic for flow in schedule.flows)
     if controller.tcp is None or has_nics:
         return replace(controller, policy=None, own=())
     return replace(controller, policy=None, own=(), name=controller.tcp, tcp=None)
+
+
+def _sprayed(schedule: Schedule) -> str | None:
+    return "uec" if any(flow.request.transport == "uec" for flow in schedule.flows) else None
 
 
 def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, progress: Progress) -> ideal.Measure:
@@ -95,7 +99,7 @@ def _on_idle_network(experiment: Experiment, partial: Path, ovs: OpenVSwitch, pr
             seed=SEED,
             controller=_controller(experiment.spec.controller, schedule),
             nic=replace(experiment.spec.nic, trace="off"),
-            workload=WorkloadSpec(kind="pairs"),  # the schedule is given
+            workload=WorkloadSpec(kind="pairs", transport=_sprayed(schedule)),  # the schedule is given
             time=TimeSpec(duration_ns=duration_ns),
             monitor=MonitorSpec(interval_ns=duration_ns),
             metrics=MetricsSpec(),

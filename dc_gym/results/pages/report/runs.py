@@ -131,7 +131,7 @@ def _controller(result: Result) -> dict[str, Any]:
     spec: Mapping[str, Any] = result.manifest["spec"]
     identity = dict(spec.get("controller", {}))
     transports = [workload["transport"] for workload in _workloads(spec) if workload.get("transport") in TRANSPORTS]
-    if "rdma" in transports or spec.get("nic", {}).get("tcp"):
+    if {"rdma", "uec"} & {workload.get("transport") for workload in _workloads(spec)} or spec.get("nic", {}).get("tcp"):
         identity |= {f"nic.{key}": value for key, value in spec.get("nic", {}).items()} | {"transports": transports}
     contents = {CONTENT: result.inputs.get(POLICY_COPY), f"nic.{CONTENT}": result.inputs.get(NIC_POLICY_COPY)}
     return identity | {name: str(content)[:HASH_DIGITS] for name, content in contents.items() if content is not None}
