@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ SET_BY_TRAINING = {
 """Arguments that the training sets itself, and the options to give instead."""
 CHOICES = {"agents": AGENTS, "policies": ("shared", "own"), "see": ("path", "own"), "reward": ("shared", "own")}
 """The values of settings that are words. The first is the default."""
+NET, SETS = "net", "sets"
+"""The key of `model` for a net of ours, and its value; without it the net is RLlib's."""
 HELD_OUT = 1_000_000
 """The seeds of evaluation episodes begin after this number; the seed of a training is below it."""
 
@@ -113,19 +115,33 @@ class Configuration:
             "code": self.code and {"file": self.code.path.name, "sha256": self.code.sha256},
         }
 
-    def apply(self, config: Any) -> Any:
-        """Applies the configuration to an AlgorithmConfig and returns it."""
+    def apply(self, config: Any, observation: Sequence[str]) -> Any:
+        """Applies the configuration to an AlgorithmConfig, for a net that observes elements of these names, and returns it."""
         for name in METHODS:
             arguments = self.sections.get(name, {})
             _check_arguments(config, name, arguments)
             getattr(config, name)(**arguments)
         if model := self.sections.get("model"):
-            config.rl_module(model_config=model)
+            own = {name: value for name, value in model.items() if name != NET}
+            config.rl_module(model_config=own if own == model else own | {"observation": list(observation)})
+            if own != model:
+                config.rl_module(rl_module_spec=_net(model[NET]))
         if self.code is None:
             return config
         with usercode.blamed():
             changed = self.code.module.configure(config)
         return config if changed is None else changed
+
+
+def _net(name: str) -> Any:
+    """Returns RLlib's description of a net of ours."""
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+    from dc_gym.learn.rllib.algorithms.set_module import SetModule
+
+    if name != SETS:
+        raise UsageError(unknown("model.net", name, (SETS,)))
+    return RLModuleSpec(module_class=SetModule)
 
 
 def read(path: Path | None, algorithm: str, options: Mapping[str, Any]) -> Configuration:
