@@ -11,7 +11,7 @@ actors such a layer is a dense one, so a policy file holds it, and from that fil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -99,13 +99,14 @@ class SharedLayer:
         return layer if is_equal else None
 
 
-def onto(policy: AgentPolicy, observation: Sequence[str], hosts: Sequence[str]) -> AgentPolicy:
+def onto(policy: AgentPolicy, observation: Sequence[str], hosts: Sequence[str], settings: Mapping[str, Any]) -> AgentPolicy:
     """Returns the policy for a network with other hosts or flows, or with more of them.
 
     Args:
         policy: A policy with weights that all its hosts or flows share.
         observation: The names of the other network's observation.
         hosts: The values that an action sets there.
+        settings: What a policy file records of it.
 
     Raises:
         UsageError: The weights are not shared, or the other observation has other features.
@@ -125,5 +126,5 @@ def onto(policy: AgentPolicy, observation: Sequence[str], hosts: Sequence[str]) 
         weights.append(other[0].astype(weight.dtype))
         biases.append(other[1].astype(bias.dtype))
     low, high = (np.full(len(hosts), end[0], end.dtype) for end in (policy.low, policy.high))
-    names = {"observation": tuple(observation), "hosts": tuple(hosts), "low": low, "high": high}
-    return replace(policy, weights=tuple(weights), biases=tuple(biases), **names)
+    names: dict[str, Any] = {"observation": tuple(observation), "hosts": tuple(hosts), "low": low, "high": high}
+    return replace(policy, weights=tuple(weights), biases=tuple(biases), settings=settings, **names)
