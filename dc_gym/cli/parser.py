@@ -596,6 +596,8 @@ def _add_bench(commands: Any) -> None:
     )
     parser.add_argument("name", metavar="NAME", help="the benchmark; an unknown name lists all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to this file")
+    train = "of bench learn: train this task of the suite with --seeds N seeds (default: 5) in --out DIR (default: results/learn)"
+    parser.add_argument("--train", metavar="TASK", help=train)
     _add_comparison(parser)
 
 

@@ -156,8 +156,10 @@ def read(path: Path | None, algorithm: str, options: Mapping[str, Any]) -> Confi
         data = _read_toml(path)
     run = data.pop("run", {})
     _known(f"{path}: [run]", run, [field.name for field in fields(TrainingSettings)])
-    settings = TrainingSettings(**run | {name: value for name, value in options.items() if value is not None})
-    sections = {name: dict(defaults) for name, defaults in presets.find(settings.preset, algorithm).items()}
+    run |= {name: value for name, value in options.items() if value is not None}
+    preset = TrainingSettings(**run).preset
+    sections = {name: dict(defaults) for name, defaults in presets.find(preset, algorithm).items()}
+    settings = TrainingSettings(**sections.pop("run", {}) | run)
     for name, table in data.items():
         sections[name] = sections.get(name, {}) | table
     return Configuration(settings, sections, code)
