@@ -372,10 +372,14 @@ def _add_export(commands: Any) -> None:
     example = "dcgym export results/ppo --out ppo.npz\n  dcgym export results/ppo/checkpoints/iteration-000010"
     example += "\n  dcgym export ppo.npz --onto larger.toml --out larger.npz"
     parser = _add(commands, "export", summary, example, _delegate("dc_gym.learn.rllib.export", progress=False))
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the folder of a training, one of its checkpoints, or with --onto a file")
+    parser.add_argument(
+        "dir", type=Path, metavar="DIR", help="the folder of a training, one of its checkpoints, or with --onto a file"
+    )
     onto = "a spec with other hosts or flows, for which the file's policy is written if all of its own share their weights"
     parser.add_argument("--onto", type=Path, metavar="SPEC", help=onto)
-    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="replace one key of SPEC")
+    parser.add_argument(
+        "--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="replace one key of SPEC"
+    )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the file to write (default: policy.npz in the training's folder)"
     )

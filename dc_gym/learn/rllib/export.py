@@ -62,7 +62,10 @@ def _onto(path: Path, args: Namespace) -> int:
     policy = AgentPolicy.read(path)
     session = Session(load(Path(tasks.path_of(args.onto)), args.overrides, trust=args.trust))
     names = EpisodeTracker(session.experiment.spec, session.scene).observer.names
-    other = sets.onto(policy, names, session.scene.value_names, circumstances(session.experiment))
+    try:
+        other = sets.onto(policy, names, session.scene.value_names, circumstances(session.experiment))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
     require_place(args.out, AgentPolicy.made_of(other.provenance), force=args.force)
     other.write(args.out)
     say(args.out)

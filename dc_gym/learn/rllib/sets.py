@@ -112,7 +112,8 @@ def onto(policy: AgentPolicy, observation: Sequence[str], hosts: Sequence[str], 
         UsageError: The weights are not shared, or the other observation has other features.
     """
     before, after = (Layout.of(names, len(acts)) for names, acts in ((policy.observation, policy.hosts), (observation, hosts)))
-    if min(len(policy.hosts), len(hosts)) < 2 or policy.agents != CENTRAL or policy.output == ARGMAX or policy.obs_mean is not None:
+    is_plain = policy.agents == CENTRAL and policy.output != ARGMAX and policy.obs_mean is None
+    if min(len(policy.hosts), len(hosts)) < 2 or not is_plain:
         raise UsageError("it does not set one value for each of several hosts or flows, or has a filter; train one that does")
     if before.actors.shape[1] != after.actors.shape[1] or len(before.network) != len(after.network):
         seen = [f"{layout.actors.shape[1]} of each and {len(layout.network)} of the network" for layout in (before, after)]
@@ -121,7 +122,7 @@ def onto(policy: AgentPolicy, observation: Sequence[str], hosts: Sequence[str], 
     for number, (weight, bias) in enumerate(zip(policy.weights, policy.biases, strict=True)):
         layer = SharedLayer.read(weight, bias, len(policy.hosts), None if number else before)
         if layer is None:
-            raise UsageError("its hosts or flows do not share their weights; train one with --preset sets")
+            raise UsageError("its hosts or flows do not share their weights; train one with --preset suite")
         other = layer.dense(len(hosts), None if number else after)
         weights.append(other[0].astype(weight.dtype))
         biases.append(other[1].astype(bias.dtype))

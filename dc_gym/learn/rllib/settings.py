@@ -19,6 +19,7 @@ from dc_gym.base import bounded, usercode
 from dc_gym.base.errors import UsageError, with_remedy
 from dc_gym.base.spelling import hint, unknown
 from dc_gym.learn.rllib import presets
+from dc_gym.learn.rllib.sets import Layout
 from dc_gym.nets.agent_kinds import AGENTS, CENTRAL, HOSTS
 
 METHODS = ("training", "env_runners", "learners", "reporting", "fault_tolerance")
@@ -34,7 +35,7 @@ SET_BY_TRAINING = {
 CHOICES = {"agents": AGENTS, "policies": ("shared", "own"), "see": ("path", "own"), "reward": ("shared", "own")}
 """The values of settings that are words. The first is the default."""
 NET, SETS = "net", "sets"
-"""The key of `model` for a net of ours, and its value; without it the net is RLlib's."""
+"""The key of `model` for a net that hosts or flows share (sets.py), where they can; else the net is RLlib's."""
 HELD_OUT = 1_000_000
 """The seeds of evaluation episodes begin after this number; the seed of a training is below it."""
 
@@ -115,17 +116,23 @@ class Configuration:
             "code": self.code and {"file": self.code.path.name, "sha256": self.code.sha256},
         }
 
-    def apply(self, config: Any, observation: Sequence[str]) -> Any:
-        """Applies the configuration to an AlgorithmConfig, for a net that observes elements of these names, and returns it."""
+    def apply(self, config: Any, observation: Sequence[str], values: int) -> Any:
+        """Applies the configuration to an AlgorithmConfig, and returns it.
+
+        Args:
+            config: The AlgorithmConfig.
+            observation: The names of what the net observes.
+            values: The number of values that it sets.
+        """
         for name in METHODS:
             arguments = self.sections.get(name, {})
             _check_arguments(config, name, arguments)
             getattr(config, name)(**arguments)
         if model := self.sections.get("model"):
             own = {name: value for name, value in model.items() if name != NET}
-            config.rl_module(model_config=own if own == model else own | {"observation": list(observation)})
-            if own != model:
-                config.rl_module(rl_module_spec=_net(model[NET]))
+            config.rl_module(model_config=own)
+            if NET in model and _shares(model[NET], observation, values):
+                config.rl_module(model_config=own | {"observation": list(observation)}, rl_module_spec=_sets())
         if self.code is None:
             return config
         with usercode.blamed():
@@ -133,14 +140,18 @@ class Configuration:
         return config if changed is None else changed
 
 
-def _net(name: str) -> Any:
-    """Returns RLlib's description of a net of ours."""
+def _shares(net: str, observation: Sequence[str], values: int) -> bool:
+    """Returns whether something is observed of each of several hosts or flows that are set, so that they can share a net."""
+    if net != SETS:
+        raise UsageError(unknown("model.net", net, (SETS,)))
+    return values > 1 and Layout.of(observation, values).actors.size > 0
+
+
+def _sets() -> Any:
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
     from dc_gym.learn.rllib.algorithms.set_module import SetModule
 
-    if name != SETS:
-        raise UsageError(unknown("model.net", name, (SETS,)))
     return RLModuleSpec(module_class=SetModule)
 
 

@@ -416,7 +416,8 @@ def configure(resolved: Any, configuration: Any, task: Any, iteration: int = 0, 
     config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=1000)
     config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
     config.debugging(seed=settings.seed + iteration, log_level="ERROR")
-    config = configuration.apply(config, task.observation)
+    values = len(task.hosts) if task.agents == CENTRAL and not task.levels else 1
+    config = configuration.apply(config, task.observation, values)
     resolved.require_built_by(config)
     user_callbacks = config.callbacks_class if isinstance(config.callbacks_class, list) else [config.callbacks_class]
     config.callbacks([EpisodeTotalsLogger, EpisodeStarts, UserErrors, *user_callbacks])

@@ -73,8 +73,6 @@ class SetModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
     def setup(self) -> None:
         names, actors = self.model_config[OBSERVATION], width(self.action_space)
         self.layout = Layout.of(names, actors)
-        if actors < 2 or not self.layout.actors.size:
-            raise ValueError(f"sets need several hosts or flows and something observed of each, and there are {actors}")
         hidden = self.model_config.get("hidden", HIDDEN)
         self.pi = SetNet(self.layout, hidden)
         last = self.pi.layers[-1]
