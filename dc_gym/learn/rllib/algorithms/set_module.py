@@ -8,6 +8,7 @@ Keys of [model]: `hidden` (units of an actor in each layer), `log_std` (at the s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from dc_gym.learn.rllib.sets import Layout, SharedLayer
 OBSERVATION = "observation"
 """The key of the model's config for the names of the observation."""
 HIDDEN, LOG_STD, VALUE_SCALE = (32, 32), -0.7, 10.0
+LEAST_DEVIATION = 0.01
 SMALL = 0.01
 """The factor of the policy's last weights at the start, so that all first actions are near the middle of their range."""
 
@@ -42,10 +44,27 @@ class SetLayer(nn.Module):
         return y
 
     def shared(self) -> SharedLayer:
-        arrays = [layer.weight.detach().cpu().numpy() for layer in (self.own, self.pooled)]
-        bias = self.own.bias.detach().cpu().numpy()
-        network = self.network.weight.detach().cpu().numpy() if self.network is not None else arrays[0][:, :0]
-        return SharedLayer(arrays[0], arrays[1], bias, network)
+        own, pooled, bias = (parameter.detach().numpy() for parameter in (self.own.weight, self.pooled.weight, self.own.bias))
+        network = self.network.weight.detach().numpy() if self.network is not None else own[:, :0]
+        return SharedLayer(own, pooled, bias, network)
+
+
+class Scaled(nn.Module):
+    """Features less their mean, over their deviation. Both are those of the first batch, and stay."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(features))
+        self.register_buffer("deviation", torch.ones(features))
+
+    def fit(self, x: torch.Tensor) -> None:
+        rows = x.reshape(-1, len(self.mean))
+        self.mean.copy_(rows.mean(0))
+        self.deviation.copy_(rows.std(0).clamp_min(LEAST_DEVIATION))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = (x - self.mean) / self.deviation
+        return y
 
 
 class SetNet(nn.Module):
@@ -54,6 +73,7 @@ class SetNet(nn.Module):
     def __init__(self, layout: Layout, hidden: Sequence[int]) -> None:
         super().__init__()
         self.actors, self.network = torch.from_numpy(layout.actors), torch.from_numpy(layout.network)
+        self.own, self.common = Scaled(layout.actors.shape[1]), Scaled(len(layout.network))
         sizes = [layout.actors.shape[1], *hidden, 1]
         parts = [len(layout.network), *[0] * len(hidden)]
         self.layers = nn.ModuleList(
@@ -61,10 +81,26 @@ class SetNet(nn.Module):
         )
 
     def forward(self, observation: torch.Tensor) -> torch.Tensor:
-        x, network = observation[..., self.actors], observation[..., self.network]
+        x, network = self.own(observation[..., self.actors]), self.common(observation[..., self.network])
         for number, layer in enumerate(self.layers):
             x = layer(torch.tanh(x) if number else x, network)
         return x.squeeze(-1)
+
+    def fit(self, observation: torch.Tensor) -> None:
+        """Scales what it observes by a batch."""
+        self.own.fit(observation[..., self.actors])
+        self.common.fit(observation[..., self.network])
+
+    def shared(self) -> list[SharedLayer]:
+        """Returns the layers for an observation that is not scaled."""
+        layers: list[SharedLayer] = [layer.shared() for layer in self.layers]
+        first, own, common = layers[0], self.own, self.common
+        before = (first.own + first.pooled) @ (own.mean / own.deviation).numpy()
+        before = before + first.network @ (common.mean / common.deviation).numpy()
+        weights = {"own": first.own / own.deviation.numpy(), "pooled": first.pooled / own.deviation.numpy()}
+        network = first.network / common.deviation.numpy()
+        layers[0] = replace(first, bias=first.bias - before, network=network, **weights)
+        return layers
 
 
 class SetModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
@@ -81,14 +117,15 @@ class SetModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
                 parameter *= SMALL
         self.log_std = nn.Parameter(torch.tensor(float(self.model_config.get("log_std", LOG_STD))))
         self.value_scale = float(self.model_config.get("value_scale", VALUE_SCALE))
+        self.register_buffer("fitted", torch.tensor(False))
         if not self.inference_only:
             self.vf = SetNet(self.layout, hidden)
 
     def policy_net(self) -> nn.Sequential:
         """Returns the dense net from observation to action, for the export."""
         layers: list[nn.Module] = []
-        for number, layer in enumerate(self.pi.layers):
-            weight, bias = layer.shared().dense(len(self.layout.actors), None if number else self.layout)
+        for number, layer in enumerate(self.pi.shared()):
+            weight, bias = layer.dense(len(self.layout.actors), None if number else self.layout)
             dense = nn.Linear(weight.shape[1], weight.shape[0])
             dense.weight.data, dense.bias.data = torch.from_numpy(weight), torch.from_numpy(bias)
             layers += [nn.Tanh(), dense] if number else [dense]
@@ -100,6 +137,13 @@ class SetModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         mean = self.pi(batch[Columns.OBS])
         return {Columns.ACTION_DIST_INPUTS: torch.cat([mean, self.log_std.expand_as(mean)], -1)}
+
+    def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        if not self.fitted:
+            for net in (self.pi, self.vf):
+                net.fit(batch[Columns.OBS])
+            self.fitted.fill_(True)
+        return self._forward(batch, **kwargs)
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
         return self.value_scale * self.vf(batch[Columns.OBS]).mean(-1)
