@@ -370,8 +370,16 @@ def _add_record(commands: Any) -> None:
 def _add_export(commands: Any) -> None:
     summary = "write a training's policy to a file that runs without RLlib (--set controller=policy.npz)"
     example = "dcgym export results/ppo --out ppo.npz\n  dcgym export results/ppo/checkpoints/iteration-000010"
+    example += "\n  dcgym export ppo.npz --onto larger.toml --out larger.npz"
     parser = _add(commands, "export", summary, example, _delegate("dc_gym.learn.rllib.export", progress=False))
-    parser.add_argument("dir", type=Path, metavar="DIR", help="the folder of a training, or one of its checkpoints")
+    parser.add_argument(
+        "dir", type=Path, metavar="DIR", help="the folder of a training, one of its checkpoints, or with --onto a file"
+    )
+    onto = "a spec with other hosts or flows, for which the file's policy is written if all of its own share their weights"
+    parser.add_argument("--onto", type=Path, metavar="SPEC", help=onto)
+    parser.add_argument(
+        "--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="replace one key of SPEC"
+    )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the file to write (default: policy.npz in the training's folder)"
     )
@@ -592,6 +600,8 @@ def _add_bench(commands: Any) -> None:
     )
     parser.add_argument("name", metavar="NAME", help="the benchmark; an unknown name lists all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to this file")
+    train = "of bench learn: train this task of the suite with --seeds N seeds (default: 5) in --out DIR (default: results/learn)"
+    parser.add_argument("--train", metavar="TASK", help=train)
     _add_comparison(parser)
 
 

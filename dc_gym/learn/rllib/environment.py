@@ -11,7 +11,7 @@ import hashlib
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from dc_gym.learn.rllib.levels import Levels, VectorLevels
 from dc_gym.learn.rllib.seeds import EvaluationSeeds, TrainingSeeds
 from dc_gym.learn.rllib.settings import TrainingSettings
 from dc_gym.nets.agent_kinds import CENTRAL, HOSTS
-from dc_gym.spec import HELD_OUT, EpisodesSpec, Spec, from_dict
+from dc_gym.spec import HELD_OUT, Spec, from_dict
 
 __all__ = ["Register", "Task", "check_actions", "register", "register_environment"]
 
@@ -183,8 +183,6 @@ def _make(bundle: SpecBundle, config: Mapping[str, Any]) -> Any:
 
     with contextlib.ExitStack() as stack:
         spec, folder = bundle.unpack(stack), config.get(FOLDER)
-        if SEEDS in config and spec.episodes != EpisodesSpec():
-            spec = replace(spec, episodes=replace(spec.episodes, split=HELD_OUT))
         if AGENTS in config:
             env: Any = _many_agents(spec, folder, config)
         elif "num_envs" in config:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym export`: writes the policy of a training, or of one of its checkpoints, to a file (docs/policy-file.md)."""
+"""`dcgym export`: writes the policy of a training, or of one of its checkpoints, to a file (docs/policy-file.md).
+
+With --onto it writes a policy file's policy for another network, if all hosts or flows share its weights (sets.py).
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,10 @@ NAME = "policy.npz"
 
 
 def main(args: Namespace) -> int:
-    """Runs `dcgym export DIR|CHECKPOINT`."""
+    """Runs `dcgym export DIR|CHECKPOINT|POLICY`."""
     path: Path = args.dir
+    if args.onto:
+        return _onto(path, args)
     inside = path.parent.name == checkpoints.FOLDER
     folder = path.parent.parent if inside else path
     candidates = [path] if inside else checkpoints.find(folder)[-1:]
@@ -40,6 +45,30 @@ def main(args: Namespace) -> int:
     with machine_errors("write", target):
         policy.write(module, about, checkpoints.steps_of(checkpoint), target)
     say(target)
+    return 0
+
+
+def _onto(path: Path, args: Namespace) -> int:
+    """Writes the policy of a file for the network of a spec."""
+    from dc_gym.learn import tasks
+    from dc_gym.learn.rllib import sets
+    from dc_gym.learn.session import Session
+    from dc_gym.run.agent.episode import EpisodeTracker
+    from dc_gym.run.agent.file_policy import circumstances
+    from dc_gym.spec import load
+
+    if not args.out:
+        raise UsageError("--onto: give the file to write with --out")
+    policy = AgentPolicy.read(path)
+    session = Session(load(Path(tasks.path_of(args.onto)), args.overrides, trust=args.trust))
+    names = EpisodeTracker(session.experiment.spec, session.scene).observer.names
+    try:
+        other = sets.onto(policy, names, session.scene.value_names, circumstances(session.experiment))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    require_place(args.out, AgentPolicy.made_of(other.provenance), force=args.force)
+    other.write(args.out)
+    say(args.out)
     return 0
 
 

@@ -42,9 +42,10 @@ def module_of(about: Manifest) -> str:
     return SHARED[settings["agents"]]
 
 
-def write(module: Any, about: Manifest, steps: int, target: Path) -> None:
-    """Writes the policy of an RLModule whose training train.json describes."""
-    read(module, about, steps).write(target)
+def write(module: Any, about: Manifest, steps: int, target: Path, **facts: Any) -> None:
+    """Writes the policy of an RLModule whose training train.json describes, with further facts on its provenance."""
+    policy = read(module, about, steps)
+    replace(policy, provenance={**policy.provenance, **facts}).write(target)
 
 
 def read(module: Any, about: Manifest, steps: int) -> AgentPolicy:

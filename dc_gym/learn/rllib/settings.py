@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from dc_gym.base import bounded, usercode
 from dc_gym.base.errors import UsageError, with_remedy
 from dc_gym.base.spelling import hint, unknown
 from dc_gym.learn.rllib import presets
+from dc_gym.learn.rllib.sets import Layout
 from dc_gym.nets.agent_kinds import AGENTS, CENTRAL, HOSTS
 
 METHODS = ("training", "env_runners", "learners", "reporting", "fault_tolerance")
@@ -33,6 +34,8 @@ SET_BY_TRAINING = {
 """Arguments that the training sets itself, and the options to give instead."""
 CHOICES = {"agents": AGENTS, "policies": ("shared", "own"), "see": ("path", "own"), "reward": ("shared", "own")}
 """The values of settings that are words. The first is the default."""
+NET, SETS = "net", "sets"
+"""The key of `model` for a net that hosts or flows share (sets.py), where they can; else the net is RLlib's."""
 HELD_OUT = 1_000_000
 """The seeds of evaluation episodes begin after this number; the seed of a training is below it."""
 
@@ -113,19 +116,43 @@ class Configuration:
             "code": self.code and {"file": self.code.path.name, "sha256": self.code.sha256},
         }
 
-    def apply(self, config: Any) -> Any:
-        """Applies the configuration to an AlgorithmConfig and returns it."""
+    def apply(self, config: Any, observation: Sequence[str], values: int) -> Any:
+        """Applies the configuration to an AlgorithmConfig, and returns it.
+
+        Args:
+            config: The AlgorithmConfig.
+            observation: The names of what the net observes.
+            values: The number of values that it sets.
+        """
         for name in METHODS:
             arguments = self.sections.get(name, {})
             _check_arguments(config, name, arguments)
             getattr(config, name)(**arguments)
         if model := self.sections.get("model"):
-            config.rl_module(model_config=model)
+            own = {name: value for name, value in model.items() if name != NET}
+            config.rl_module(model_config=own)
+            if NET in model and _shares(model[NET], observation, values):
+                config.rl_module(model_config=own | {"observation": list(observation)}, rl_module_spec=_sets())
         if self.code is None:
             return config
         with usercode.blamed():
             changed = self.code.module.configure(config)
         return config if changed is None else changed
+
+
+def _shares(net: str, observation: Sequence[str], values: int) -> bool:
+    """Returns whether something is observed of each of several hosts or flows that are set, so that they can share a net."""
+    if net != SETS:
+        raise UsageError(unknown("model.net", net, (SETS,)))
+    return values > 1 and Layout.of(observation, values).actors.size > 0
+
+
+def _sets() -> Any:
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+    from dc_gym.learn.rllib.algorithms.set_module import SetModule
+
+    return RLModuleSpec(module_class=SetModule)
 
 
 def read(path: Path | None, algorithm: str, options: Mapping[str, Any]) -> Configuration:
@@ -140,8 +167,10 @@ def read(path: Path | None, algorithm: str, options: Mapping[str, Any]) -> Confi
         data = _read_toml(path)
     run = data.pop("run", {})
     _known(f"{path}: [run]", run, [field.name for field in fields(TrainingSettings)])
-    settings = TrainingSettings(**run | {name: value for name, value in options.items() if value is not None})
-    sections = {name: dict(defaults) for name, defaults in presets.find(settings.preset, algorithm).items()}
+    run |= {name: value for name, value in options.items() if value is not None}
+    preset = TrainingSettings(**run).preset
+    sections = {name: dict(defaults) for name, defaults in presets.find(preset, algorithm).items()}
+    settings = TrainingSettings(**sections.pop("run", {}) | run)
     for name, table in data.items():
         sections[name] = sections.get(name, {}) | table
     return Configuration(settings, sections, code)

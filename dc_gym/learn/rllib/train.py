@@ -6,6 +6,7 @@ DIR/progress.csv     one row for each iteration; DIR/events has the same for Ten
 DIR/evaluation.csv   one row for each episode of a frozen policy
 DIR/checkpoints/     for --resume and export
 DIR/policy.npz       the policy at the end
+DIR/best.npz         the policy with the highest mean return in an evaluation
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ from dc_gym.base.readable import number, quantity
 from dc_gym.base.terminal import say
 from dc_gym.learn.rllib import checkpoints, presets, ray_session, user_errors
 from dc_gym.learn.tasks import path_of
+from dc_gym.nets.agent_policy import AgentPolicy
 
 OPTIONS = ("preset", "steps", "labs", "runners", "seed", "levels", "policies")
 """The command's options that are settings of every training."""
+BEST = "best.npz"
 EVALUATIONS = ("iteration", "steps", "spec", "seed", "return", "episode_steps")
 MOST_IDLE = 3
 """Iterations without a step before the training ends. Runners whose labs do not boot return nothing, and RLlib goes on
@@ -250,6 +253,8 @@ class _Loop:
         """Evaluates the policy, at most once for each iteration: a resumed training may already have the rows."""
         if self._evaluators is None or self._evaluations.has(self._iteration):
             return
+        from dc_gym.learn.rllib import evaluation
+
         self._progress.phase("evaluation")
         episodes = self._evaluators.run(self._algorithm)
         counters = {"iteration": self._iteration, "steps": self._steps}
@@ -268,6 +273,19 @@ class _Loop:
             self._progress.note(
                 f"evaluation after {self._steps:,} steps, {name}: return {number(mean)} over {len(returns)} episodes"
             )
+            if name == evaluation.OWN:
+                self._keep_best(mean)
+
+    def _keep_best(self, mean: float) -> None:
+        """Writes the policy if none before had such a mean return in an evaluation."""
+        from dc_gym.learn.rllib import policy
+
+        target = self._out / BEST
+        if target.exists() and AgentPolicy.read(target).provenance["evaluated_return"] >= mean:
+            return
+        with suppress(policy.NotExportable):  # it is told of at the end
+            module = self._algorithm.get_module(policy.module_of(self._about))
+            policy.write(module, self._about, self._steps, target, evaluated_return=mean)
 
     def _export(self) -> Path:
         """Exports the policy and returns its path, or the path of the last checkpoint."""
@@ -398,7 +416,8 @@ def configure(resolved: Any, configuration: Any, task: Any, iteration: int = 0, 
     config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=1000)
     config.fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=1.0)
     config.debugging(seed=settings.seed + iteration, log_level="ERROR")
-    config = configuration.apply(config)
+    values = len(task.hosts) if task.agents == CENTRAL and not task.levels else 1
+    config = configuration.apply(config, task.observation, values)
     resolved.require_built_by(config)
     user_callbacks = config.callbacks_class if isinstance(config.callbacks_class, list) else [config.callbacks_class]
     config.callbacks([EpisodeTotalsLogger, EpisodeStarts, UserErrors, *user_callbacks])

@@ -33,11 +33,17 @@ def built(name: str, model: dict[str, Any] | None = None) -> tuple[Any, dict[str
     return algorithm, manifest.make(choice, configuration, spec(), {}, task)
 
 
-@pytest.mark.parametrize("name", ["PPO", "SAC", "TD3", "REINFORCE", "DQN"])
-def test_numpy_acts_as_rllib(name: str, tmp_path: Path) -> None:
+SHARED = {"net": "sets", "hidden": [8, 8]}
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("PPO", None), ("PPO", SHARED), ("SAC", None), ("TD3", None), ("REINFORCE", None), ("DQN", None)],
+)
+def test_numpy_acts_as_rllib(name: str, model: dict[str, Any] | None, tmp_path: Path) -> None:
     from dc_gym.learn.rllib import policy
 
-    algorithm, about = built(name)
+    algorithm, about = built(name, model)
     try:
         module = algorithm.get_module()
         policy.write(module, about, 0, tmp_path / "policy.npz")

@@ -115,7 +115,7 @@ def test_what_it_writes_and_that_it_goes_on(tmp_path: Path) -> None:
     assert about["algorithm"] == "PPO" and about["sections"]["training"]["lr"] == 3e-4 and about["settings"]["steps"] == 600
     assert AgentPolicy.read(policy).provenance["steps"] == 768
     assert any(folder.glob("events/events.out.tfevents.*"))
-    files = {"train.json", "progress.csv", "evaluation.csv", "events", "checkpoints", "policy.npz"}
+    files = {"train.json", "progress.csv", "evaluation.csv", "events", "checkpoints", "policy.npz", "best.npz"}
     assert {path.name for path in folder.iterdir()} == files
     storage = importlib.import_module("ray.tune.trainable.trainable").DEFAULT_STORAGE_PATH
     assert Path(storage).is_relative_to(folder), "RLlib's empty folders are not for the user's home"
