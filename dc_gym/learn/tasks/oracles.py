@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base.units import PPM
 from dc_gym.run.agent.frame import PLACES, WAITING, Bools, Frame
 from dc_gym.run.agent.observation import Vector
 from dc_gym.run.agent.policies import PolicyContext
@@ -19,12 +20,19 @@ DRAIN_STEPS = 4
 """The steps in which a queue is to drain."""
 FILL = 0.9
 """The share of a bandwidth-delay product that is in flight."""
+MOST_ELEPHANTS, LONE_FRAMES, CROWD_FRAMES = 2, 50, 1
+"""Up to so many flows need a queue; the thresholds, in full frames, where so many send and where more do."""
+
+
+def due(frame: Frame, step_ns: int) -> Bools:
+    """Returns the flows that start within the next step."""
+    starting: Bools = (frame.flows["status"] == WAITING) & (frame.info.start_ns <= frame.t_ns + step_ns)
+    return starting
 
 
 def going(frame: Frame, step_ns: int) -> Bools:
     """Returns the flows under way, and those that start within the next step."""
-    due: Bools = (frame.flows["status"] == WAITING) & (frame.info.start_ns <= frame.t_ns + step_ns)
-    return frame.under_way | due
+    return frame.under_way | due(frame, step_ns)
 
 
 def bottleneck(scene: Scene) -> int:
@@ -83,3 +91,16 @@ class ShortestFirst:
                 receivers.add(info.dst[flow])
                 values[flow] = self._rows.high[flow, 0]
         return self._action.from_values(values)
+
+
+class ByCrowd:
+    """Gives few flows a high threshold, and many a low one, from the step before they start."""
+
+    def __init__(self, context: PolicyContext) -> None:
+        self._scene, self._action = context.scene, context.action
+
+    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        """Returns the action (see Policy)."""
+        flows = np.count_nonzero(due(frame, self._scene.step_ns)) or np.count_nonzero(frame.under_way)
+        k_bytes = (LONE_FRAMES if flows <= MOST_ELEPHANTS else CROWD_FRAMES) * self._scene.frame_bytes
+        return self._action.from_values(np.array([k_bytes, k_bytes, PPM], np.float64))
