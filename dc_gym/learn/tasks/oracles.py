@@ -20,8 +20,8 @@ DRAIN_STEPS = 4
 """The steps in which a queue is to drain."""
 FILL = 0.9
 """The share of a bandwidth-delay product that is in flight."""
-MOST_ELEPHANTS, LONE_FRAMES, CROWD_FRAMES = 2, 50, 1
-"""Up to so many flows need a queue; the thresholds, in full frames, where so many send and where more do."""
+ELEPHANTS_K, INCAST_K = {1: 45, 2: 55}, 1
+"""The thresholds for one or two flows, and for more, in full frames."""
 
 
 def due(frame: Frame, step_ns: int) -> Bools:
@@ -94,7 +94,7 @@ class ShortestFirst:
 
 
 class ByCrowd:
-    """Gives few flows a high threshold, and many a low one, from the step before they start."""
+    """Gives one or two flows a high threshold, and more a low one, from the step before they start."""
 
     def __init__(self, context: PolicyContext) -> None:
         self._scene, self._action = context.scene, context.action
@@ -102,5 +102,5 @@ class ByCrowd:
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         """Returns the action (see Policy)."""
         flows = np.count_nonzero(due(frame, self._scene.step_ns)) or np.count_nonzero(frame.under_way)
-        k_bytes = (LONE_FRAMES if flows <= MOST_ELEPHANTS else CROWD_FRAMES) * self._scene.frame_bytes
+        k_bytes = ELEPHANTS_K.get(int(flows), INCAST_K) * self._scene.frame_bytes
         return self._action.from_values(np.array([k_bytes, k_bytes, PPM], np.float64))
