@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,27 +14,31 @@ import numpy.typing as npt
 
 from dc_gym.base.errors import UsageError
 from dc_gym.learn.evaluate import evaluate
+from dc_gym.learn.session import Session
 from dc_gym.learn.tasks import Task
 from dc_gym.run.agent.frame import Floats, Frame
 from dc_gym.run.agent.observation import Vector
 from dc_gym.run.agent.policies import PolicyContext
 from dc_gym.run.agent.policy_selection import PolicyForm
+from dc_gym.spec import Spec
 
 LEVELS = tuple(round(-1 + 0.2 * number, 1) for number in range(11))
 """The grid of constants: each number of the action, from the lowest (-1) to the highest (1) of its range."""
 SHARE_OF_DISTANCE, SHARE_OF_COST, SHARE_OF_EPISODES = 0.3, 0.2, 0.9
 """The oracle of a task pays if it is above the best constant by such a share of that one's distance from the worst, or in a task
 that is measured by a cost has so much less of it, in so many episodes."""
+SEARCHED_EPISODES = 3
+"""The episodes on which a constant is searched that has a level for each number."""
 CONFIDENCE = 0.95
 
 
 class Constant:
-    """A policy that always takes the same place in the range of each number of its action."""
+    """A policy that always takes the same place in the range of each number of its action, or one place for each number."""
 
-    def __init__(self, context: PolicyContext, level: float) -> None:
+    def __init__(self, context: PolicyContext, level: float | Floats) -> None:
         """`level` is from -1, the lowest, to 1, the highest."""
         space = context.action.space
-        self._action: npt.NDArray[np.floating] = space.low + (level + 1) / 2 * (space.high - space.low)
+        self._action: npt.NDArray[np.floating] = space.low + (np.asarray(level) + 1) / 2 * (space.high - space.low)
 
     def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
         """Returns the same action always (see Policy)."""
@@ -129,10 +134,39 @@ def measure(
         return Rung(name, evaluate(task.spec(*overrides, *keys) if keys else spec, acts, seeds))
 
     measured = None if policy is None else rung(str(policy), policy)  # first: a policy that does not fit shows at once
-    constants = [rung(f"constant {level:g}", partial(Constant, level=level)) for level in levels]
-    constants.sort(key=lambda constant: interquartile_mean(constant.returns))
+    constants = {level: rung(f"constant {level:g}", partial(Constant, level=level)) for level in levels}
+    *_, best_level = ranked = sorted(levels, key=lambda level: interquartile_mean(constants[level].returns))
+    worst, best = constants[ranked[0]], constants[best_level]
+    if task.differ:
+        say("search for a constant with a level for each number")
+        found = search(spec, seeds[:SEARCHED_EPISODES], best_level, levels)
+        each = rung(f"constant {', '.join(f'{level:g}' for level in found)}", partial(Constant, level=found))
+        best = max(best, each, key=lambda constant: interquartile_mean(constant.returns))
     rule = rung(task.rule, "max", *task.rule_keys)
-    return Ladder(constants[0], constants[-1], rule, rung("oracle", task.oracle), measured)
+    return Ladder(worst, best, rule, rung("oracle", task.oracle), measured)
+
+
+def search(spec: Spec, seeds: Sequence[int], level: float, levels: Sequence[float]) -> Floats:
+    """Returns the best levels of the numbers of an action, as far as one round of coordinate search finds them.
+
+    Args:
+        spec: The spec of the episodes.
+        seeds: The numbers of the episodes.
+        level: The level of all numbers at the start.
+        levels: What each number, one after another, may have instead.
+    """
+
+    def mean(levels: Floats) -> float:
+        return float(np.mean([totals["return"] for totals in evaluate(spec, partial(Constant, level=levels), seeds)]))
+
+    best = np.full(len(Session(spec).scene.value_names), level)
+    best_mean = mean(best)
+    for number, other in product(range(len(best)), levels):
+        tried = best.copy()
+        tried[number] = other
+        if other != best[number] and (tried_mean := mean(tried)) > best_mean:
+            best, best_mean = tried, tried_mean
+    return best
 
 
 def _stats() -> Any:

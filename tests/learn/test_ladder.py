@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import gymnasium
@@ -12,8 +13,9 @@ import pytest
 from dc_gym import learn
 from dc_gym.base.errors import UsageError
 from dc_gym.cli.main import main
+from dc_gym.learn import ladder
 from dc_gym.learn.env import as_spec
-from dc_gym.learn.ladder import Ladder, Rung, interquartile_mean, interval
+from dc_gym.learn.ladder import LEVELS, Constant, Ladder, Rung, interquartile_mean, interval
 from dc_gym.learn.session import Session
 from dc_gym.learn.tasks import TASKS, Task, find, path_of
 from dc_gym.run.agent.observation import Observer
@@ -56,6 +58,16 @@ def test_the_middle_half_counts_and_its_interval_repeats() -> None:
     assert interval(np.full(5, 2.0)) == (2.0, 2.0)
     best, oracle, policy = (rung(name, *[value] * 4) for name, value in (("best", 10.0), ("oracle", 30.0), ("policy", 25.0)))
     assert Ladder(best, best, best, oracle, policy).reached == 0.75
+
+
+def test_a_search_finds_a_level_for_each_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    best = np.array([-0.6, 0.4, 1.0])
+
+    def of_constants(spec: object, policy: partial[Constant], seeds: list[int]) -> list[dict[str, float]]:
+        return [{"return": -float(np.square(policy.keywords["level"] - best).sum())} for _ in seeds]
+
+    monkeypatch.setattr(ladder, "evaluate", of_constants)
+    assert ladder.search(find("ElephantsAndIncast").spec(), [1, 2], 0.2, LEVELS) == pytest.approx(best)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from dc_gym.learn.rllib import presets
 from dc_gym.learn.rllib.sets import Layout
 from dc_gym.nets.agent_kinds import AGENTS, CENTRAL, HOSTS
 
-METHODS = ("training", "env_runners", "learners", "reporting", "fault_tolerance")
+METHODS = ("training", "env_runners", "learners", "reporting", "fault_tolerance", "offline_data")
 """The methods of AlgorithmConfig that a table may be named after, besides `run` and `model`."""
 SET_BY_TRAINING = {
     "env_runners": {

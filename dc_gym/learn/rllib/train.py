@@ -403,7 +403,7 @@ def configure(resolved: Any, configuration: Any, task: Any, iteration: int = 0, 
     config.env_runners(
         num_env_runners=settings.runners,
         num_envs_per_env_runner=settings.labs,
-        gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT,
+        gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT.value,  # RLlib writes episodes if it is a string
         custom_resources_per_env_runner={ray_session.LAB: settings.labs} if settings.runners and task.uses_labs else {},
         sample_timeout_s=SAMPLE_TIMEOUT_S,
     )

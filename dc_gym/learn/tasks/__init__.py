@@ -36,6 +36,8 @@ class Task:
     """The keys by which the same traffic follows the rule, and no agent acts."""
     cost: str = ""
     """The total that measures it, of which less is better; "": the return measures it."""
+    differ: bool = False
+    """Whether the numbers of its action differ in what they do, so that its best constant may have a level for each."""
 
     @property
     def id(self) -> str:
@@ -66,9 +68,10 @@ PHASES = f'[{{at="500ms",{MEETING}}},{{at="1s",workload={{kind="random_bijective
 TASKS = (
     Task("ChangingLink", "changing-link", f"{ORACLES}:AtBottleneck", "DCTCP", CLOSED_LOOP),
     Task("ComingAndGoing", "coming-and-going", f"{ORACLES}:AtBottleneck", "DCTCP", CLOSED_LOOP),
-    Task("MovingHotspot", "moving-hotspot", "fair-share-ahead", "DCTCP", (*CLOSED_LOOP, f"events={PHASES}")),
+    Task("MovingHotspot", "moving-hotspot", "fair-share-ahead", "DCTCP", (*CLOSED_LOOP, f"events={PHASES}"), differ=True),
     Task("ChangingPath", "changing-path", f"{ORACLES}:FullPipe", "CUBIC", ("controller.name=cubic", "agent.actuators=clamp")),
     Task("ShortestFirst", "shortest-first", f"{ORACLES}:ShortestFirst", "DCTCP", (), "fct_mean_s"),
+    Task("ElephantsAndIncast", "elephants-and-incast", f"{ORACLES}:ByCrowd", "K = 40p", ("topology.k_bytes=40p",), differ=True),
 )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from dc_gym.base.units import PPM
 from dc_gym.run.agent.frame import PLACES, WAITING, Bools, Frame
 from dc_gym.run.agent.observation import Vector
 from dc_gym.run.agent.policies import PolicyContext
@@ -19,12 +20,19 @@ DRAIN_STEPS = 4
 """The steps in which a queue is to drain."""
 FILL = 0.9
 """The share of a bandwidth-delay product that is in flight."""
+ELEPHANTS_K, INCAST_K = {1: 45, 2: 55}, 1
+"""The thresholds for one or two flows, and for more, in full frames."""
+
+
+def due(frame: Frame, step_ns: int) -> Bools:
+    """Returns the flows that start within the next step."""
+    starting: Bools = (frame.flows["status"] == WAITING) & (frame.info.start_ns <= frame.t_ns + step_ns)
+    return starting
 
 
 def going(frame: Frame, step_ns: int) -> Bools:
     """Returns the flows under way, and those that start within the next step."""
-    due: Bools = (frame.flows["status"] == WAITING) & (frame.info.start_ns <= frame.t_ns + step_ns)
-    return frame.under_way | due
+    return frame.under_way | due(frame, step_ns)
 
 
 def bottleneck(scene: Scene) -> int:
@@ -83,3 +91,16 @@ class ShortestFirst:
                 receivers.add(info.dst[flow])
                 values[flow] = self._rows.high[flow, 0]
         return self._action.from_values(values)
+
+
+class ByCrowd:
+    """Gives one or two flows a high threshold, and more a low one, from the step before they start."""
+
+    def __init__(self, context: PolicyContext) -> None:
+        self._scene, self._action = context.scene, context.action
+
+    def act(self, observation: Vector, frame: Frame) -> npt.NDArray[np.floating]:
+        """Returns the action (see Policy)."""
+        flows = np.count_nonzero(due(frame, self._scene.step_ns)) or np.count_nonzero(frame.under_way)
+        k_bytes = ELEPHANTS_K.get(int(flows), INCAST_K) * self._scene.frame_bytes
+        return self._action.from_values(np.array([k_bytes, k_bytes, PPM], np.float64))

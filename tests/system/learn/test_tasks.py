@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import gymnasium
 import pytest
 
@@ -20,7 +22,7 @@ LEVELS, SEEDS = (-1, -0.6, -0.2, 0.4, 1), (101, 102, 103)
 @pytest.mark.parametrize("task", TASKS, ids=[task.name for task in TASKS])
 def test_an_oracle_pays_and_the_environment_trains_on_other_episodes(task: Task) -> None:
     pytest.importorskip("scipy")
-    measured = ladder.measure(task, SEEDS, None, (), lambda name: None, LEVELS)
+    measured = ladder.measure(replace(task, differ=False), SEEDS, None, (), lambda name: None, LEVELS)
     assert measured.pays(task.cost).all()
     assert interquartile_mean(measured.worst.returns) < interquartile_mean(measured.best.returns)
     env = gymnasium.make(task.id)
