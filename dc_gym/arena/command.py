@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dcgym arena run | verify | table | commit`: see docs/arena.md."""
+
+from __future__ import annotations
+
+import random
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+
+from dc_gym.arena import entrant as entrants
+from dc_gym.arena import play, verify
+from dc_gym.arena import row as rows
+from dc_gym.arena.row import Row
+from dc_gym.arena.suite import Case, Secret
+from dc_gym.base import bounded
+from dc_gym.base.errors import UsageError
+from dc_gym.base.files import in_full
+from dc_gym.base.progress import Progress
+from dc_gym.base.terminal import say
+from dc_gym.run.sweep import cpus
+from dc_gym.study.collect import slug
+from dc_gym.study.model import StudyOptions
+
+OUT = Path("results/arena")
+
+
+def main(args: Namespace, progress: Progress) -> int:
+    return {"run": _run, "verify": _verify, "commit": _commit}[args.verb](args, progress)
+
+
+def secret_of(text: str | None) -> Secret | None:
+    """Returns the secret that a text is, or that the file of that name has."""
+    if text is None:
+        return None
+    path = Path(text)
+    secret = bounded.read_text(path).strip() if path.is_file() else text
+    if not secret:
+        raise UsageError(f"--secret {text!r}: it is empty; give a long random text, or a file with one")
+    return Secret(secret)
+
+
+def _commit(args: Namespace, progress: Progress) -> int:
+    secret = secret_of(args.secret)
+    assert secret is not None, "the parser requires it"
+    say(secret.sha256)
+    return 0
+
+
+def _run(args: Namespace, progress: Progress) -> int:
+    entrant, secret = entrants.resolve(args.entrant, args.track), secret_of(args.secret)
+    cases = entrant.track.chosen(tuple(args.cases))
+    label = slug(entrant.name) + (f"-{secret.sha256[:8]}" if secret else "")
+    out = in_full(args.out or OUT)
+    folder = out / f"{entrant.track.name}-{label}"
+    options = StudyOptions(folder, jobs=args.jobs or cpus(), address=args.address, retry=args.retry, force=args.force)
+    results = play.run(play.points(entrant, cases, secret, folder), folder, options, progress)
+    row = play.row(entrant, cases, results, secret, tell_secret=args.tell_secret)
+    for case in cases:
+        values = ", ".join(f"{name} {'-' if value is None else value}" for name, value in row.cases[case.name].measures.items())
+        say(f"{case.name:14} {values}")
+    say(f"row          {row.write(out / f'{folder.name}.json')}")
+    return 0
+
+
+def _verify(args: Namespace, progress: Progress) -> int:
+    read = [(path, rows.read(path)) for path in args.rows]
+    claims = [(path, _claimed(args, path, row)) for path, row in read]
+    return max([_judge(args, path, claimed, progress) for path, claimed in claims])
+
+
+def _claimed(args: Namespace, path: Path, row: Row) -> verify.Claimed:
+    """Returns what it takes to make a row again. No file is read that the user has not named."""
+    if bool(row.file) != (args.entrant is not None):
+        remedy = f"give the file {row.file} by --entrant" if row.file else "leave out --entrant: it ships"
+        raise UsageError(f"{path}: entrant {row.entrant}: {remedy}")
+    entrant = entrants.resolve(str(args.entrant or row.entrant), row.track)
+    if (entrant.name, dict(entrant.source)) != (row.entrant, dict(row.source)):
+        raise UsageError(
+            f"{path}: entrant {row.entrant} has {_told(row.source)} in the row, {entrant.name} has {_told(entrant.source)} here"
+        )
+    secret = secret_of(args.secret or row.secret or None) if row.held_out else None
+    if row.held_out and secret is None:
+        raise UsageError(f"{path}: held-out cases need the secret of SHA-256 {row.held_out}: give it by --secret")
+    if secret is not None and secret.sha256 != row.held_out:
+        raise UsageError(f"{path}: the secret has SHA-256 {secret.sha256}, the row {row.held_out}")
+    return verify.Claimed(row, entrant, secret, _sampled(args, path, row, entrant))
+
+
+def _sampled(args: Namespace, path: Path, row: Row, entrant: entrants.Entrant) -> list[Case]:
+    """Returns the cases to verify: those named, a sample that is drawn, or all of the row."""
+    cases = entrant.track.chosen(tuple(args.cases))
+    if args.cases and (absent := [case.name for case in cases if case.name not in row.cases]):
+        raise UsageError(f"{path}: it has no case {absent[0]}; it has {', '.join(row.cases)}")
+    there = [case for case in cases if case.name in row.cases]
+    if args.sample is None or args.cases:
+        return there
+    return random.SystemRandom().sample(there, min(args.sample, len(there)))
+
+
+def _told(source: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {digest[:16]}" for name, digest in source.items()) or "no file"
+
+
+def _judge(args: Namespace, path: Path, claimed: verify.Claimed, progress: Progress) -> int:
+    lines = verify.other_release(claimed, progress)
+    if not lines or args.any_release:
+        lines += verify.differences(claimed, args.jobs or cpus(), progress)
+    for line in lines:
+        say(f"{path}: {line}")
+    runs = f"{len(claimed.cases)} of {len(claimed.row.cases)} cases"
+    say(f"{path}: {claimed.row.label}: " + (f"NOT verified, {len(lines)} differences" if lines else f"verified, {runs}"))
+    return 1 if lines else 0

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An entrant: a name that ships, or a file: a policy (.npz), the C source of a TCP (.c), the header of a NIC's algorithm (.h)."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dc_gym.arena import suite
+from dc_gym.arena.suite import TRACKS, Track
+from dc_gym.base import bounded, plain_json
+from dc_gym.base.errors import UsageError
+from dc_gym.base.files import put, scratch
+from dc_gym.base.npz import load_arrays
+from dc_gym.base.spelling import unknown
+from dc_gym.ctrl import controllers, tcp_sources
+from dc_gym.ctrl.nic import algorithms, build
+from dc_gym.nets.policy_file import GUIDE, nic_algorithm
+
+PLUGIN = """# SPDX-License-Identifier: Apache-2.0
+from dc_gym.ctrl.controllers import Controller, register
+
+register(Controller({name!r}, {name!r}, nic=True, telemetry={telemetry}, header={header!r}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """Who plays: its track, and what it adds to the spec of each case."""
+
+    name: str
+    track: Track
+    keys: Mapping[str, Any]
+    """Keys of a spec; paths are relative to the folder of its files."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Files that the keys name."""
+    source: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of its sources by their names. A TCP of Linux is in the kernel, which is in the fingerprint."""
+    file: str = ""
+    """Name of the file that it is; empty for one that ships."""
+
+    def write(self, folder: Path) -> None:
+        for name, content in self.files.items():
+            put(folder / name, content)
+
+
+def resolve(text: str, track: str = "") -> Entrant:
+    """Returns the entrant of a name or a file. `track`: the one that it must play; empty: its own.
+
+    Raises UsageError if there is none, or if it plays another track.
+    """
+    path = Path(text)
+    if (read := OF_FILE.get(path.suffix)) is not None:
+        if not path.is_file():
+            raise UsageError(f"arena: entrant {text}: no such file; give a {', '.join(OF_FILE)} file, or the name of a control")
+        entrant = read(path)
+    else:
+        entrant = _shipped(text)
+    if track and track != entrant.track.name:
+        raise UsageError(f"arena: {text} plays the track {entrant.track.name}, not {track}; leave out --track")
+    return entrant
+
+
+def shipped_names() -> dict[str, list[str]]:
+    """Returns the names of shipped entrants by track."""
+    known = [control for name in controllers.names() if (control := controllers.find(name)) and name not in ("agent", "fixed")]
+    names = {track: list(suite.track(track).entrants) for track in TRACKS}
+    names["tcp"] += [control.name for control in known if not (control.nic or control.tcp)]
+    names["nic"] += [control.name for control in known if control.nic and control.header is None]
+    return names
+
+
+def _shipped(name: str) -> Entrant:
+    by_track = shipped_names()
+    track = next((track for track, names in by_track.items() if name in names), None)
+    if track is None:
+        raise UsageError(f"arena: {unknown('entrant', name, [name for names in by_track.values() for name in names])}")
+    keys = suite.track(track).entrants.get(name, {"controller.name": name})
+    sources = [algorithms.header_of(name)] if track == "nic" else []
+    return Entrant(name, suite.track(track), keys, source=_sha256(*sources))
+
+
+def _tcp(path: Path) -> Entrant:
+    before = set(controllers.names())
+    tcp_sources.load_plugin(path)
+    source = path.read_bytes()
+    name = next((name for name in controllers.names() if _is_of(name, source)), "")
+    assert name or before, "loaded plug-ins are registered"
+    keys = {"plugins": [path.name], "controller.name": name}
+    return Entrant(name, suite.track("tcp"), keys, {path.name: source}, _sha256(path), path.name)
+
+
+def _is_of(name: str, source: bytes) -> bool:
+    known = controllers.find(name)
+    return known is not None and any(file.is_file() and file.read_bytes() == source for file in known.tcp)
+
+
+def _header(path: Path) -> Entrant:
+    with scratch(Path(tempfile.gettempdir()), "dcgym-nic-") as folder:
+        algorithm = build.compile_header(path, folder)
+    plugin = PLUGIN.format(name=algorithm.name, telemetry=algorithm.telemetry, header=path.name)
+    files = {path.name: path.read_bytes(), f"{path.stem}.py": plugin.encode()}
+    keys = {"plugins": [f"{path.stem}.py"], "controller.name": algorithm.name}
+    return Entrant(algorithm.name, suite.track("nic"), keys, files, _sha256(path), path.name)
+
+
+def _policy(path: Path) -> Entrant:
+    manifest = plain_json.loads(str(load_arrays(path, GUIDE).get("manifest", "{}")))
+    kind = manifest.get("kind", "") if isinstance(manifest, dict) else ""
+    if algorithm := nic_algorithm(kind):
+        track, keys = "nic", {"controller.name": algorithm, "nic.policy": path.name}
+    elif kind == "dense":
+        settings = manifest["payload"].get("settings", {})
+        keys = {f"agent.{name}": settings[name] for name in ("observe", "history", "action") if name in settings}
+        track, keys = "agents", keys | {"agent.agents": manifest["payload"]["agents"], "controller.policy": path.name}
+    elif kind == "acc":
+        acc = suite.track("marking").entrants["acc"]
+        track, keys = "marking", {**acc, "controller.start": path.name}
+    else:
+        raise UsageError(f"arena: {path}: no policy that an arena has a track for (kind {kind!r}); {GUIDE}")
+    return Entrant(path.stem, suite.track(track), keys, {path.name: path.read_bytes()}, _sha256(path), path.name)
+
+
+def _sha256(*paths: Path) -> dict[str, str]:
+    return {path.name: bounded.sha256_of(path) for path in paths}
+
+
+OF_FILE: Mapping[str, Callable[[Path], Entrant]] = {".npz": _policy, ".c": _tcp, ".h": _header}
+"""Readers of entrants by the ending of the file."""
