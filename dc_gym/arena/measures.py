@@ -41,7 +41,7 @@ def _sized(name: str, which: str) -> ArenaMeasure:
 MEASURES = {
     measure.name: measure
     for measure in (
-        ArenaMeasure(Measure("goodput_bps", "goodput (Mbit/s)", 1e-6), "payload received in the window", True),
+        ArenaMeasure(Measure("goodput_bps", "goodput (Mbit/s)", 1e-6), "payload of the entrant's flows that was received in the window", True),
         _sized("slowdown_small_p99", "up to 100 kB"),
         _sized("slowdown_medium_p99", "100 kB to 10 MB"),
         ArenaMeasure(Measure("fct_p99_s", "completion time, p99 (ms)", 1e3), "of flows that finished"),
@@ -57,7 +57,6 @@ MEASURES = {
     )
 }
 IN_SUMMARY = {
-    "goodput_bps": "goodput_bps",
     "fct_p99_s": "fct_p99_s",
     "unfinished": "fct_unfinished",
     "drops": "drops",
@@ -86,6 +85,8 @@ def rounded(value: float | None) -> float | None:
 
 def _value(result: Result, name: str, others: Mapping[str, Any]) -> float | None:
     summary = result.summary
+    if name == "goodput_bps":
+        return float(summary["goodput_bps"]) - _of_transport(result, others.get("transport", ""))
     if name in IN_SUMMARY:
         return _number(summary.get(IN_SUMMARY[name]))
     if name in BINS:
@@ -103,11 +104,15 @@ def _harm(result: Result, others: Mapping[str, Any]) -> float:
     port, window_s = others["port"], _window_s(result)
     rate_bps = _of_port(result, port, "rate_bps") or 0.0
     if "transport" in others:
-        entries = result.summary.get("classes") or ()
-        goodput_bps = sum(entry["goodput_bps"] for entry in entries if entry["transport"] == others["transport"])
+        goodput_bps = _of_transport(result, others["transport"])
     else:
         goodput_bps = (_of_port(result, others["behind"], "tx_bytes") or 0.0) * 8 / window_s * tcp_share(MTU_BYTES)
     return max(0.0, 1 - goodput_bps / (others["share"] * rate_bps * tcp_share(MTU_BYTES)))
+
+
+def _of_transport(result: Result, transport: str) -> float:
+    """Returns the goodput of the flows of a transport, in a run with several."""
+    return sum(float(entry["goodput_bps"]) for entry in result.summary.get("classes") or () if entry["transport"] == transport)
 
 
 def _window_s(result: Result) -> float:

@@ -127,7 +127,8 @@ def track(name: str) -> Track:
 
 
 def _case(name: str, table: Mapping[str, Any], base: Mapping[str, Any]) -> Case:
-    spec = {section: {**base.get(section, {}), **table["spec"].get(section, {})} for section in {**base, **table["spec"]}}
+    spec = {**base, **table["spec"]}
+    spec |= {section: {**base[section], **table["spec"].get(section, {})} for section in base}
     draws = dict(DRAWS.parse(table["held-out"]))
     return Case(name, table["title"], spec, tuple(table["measures"]), table.get("others", {}), draws)
 
