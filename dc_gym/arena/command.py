@@ -9,13 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dc_gym.arena import entrant as entrants
-from dc_gym.arena import play, verify
+from dc_gym.arena import page, play, ranking, verify
 from dc_gym.arena import row as rows
 from dc_gym.arena.row import Row
 from dc_gym.arena.suite import Case, Secret
-from dc_gym.base import bounded
+from rich.markup import escape
+from rich.table import Table
+
+from dc_gym.base import bounded, terminal
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import in_full
+from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
 from dc_gym.run.sweep import cpus
@@ -26,7 +30,7 @@ OUT = Path("results/arena")
 
 
 def main(args: Namespace, progress: Progress) -> int:
-    return {"run": _run, "verify": _verify, "commit": _commit}[args.verb](args, progress)
+    return {"run": _run, "verify": _verify, "table": _table, "commit": _commit}[args.verb](args, progress)
 
 
 def secret_of(text: str | None) -> Secret | None:
@@ -111,3 +115,21 @@ def _judge(args: Namespace, path: Path, claimed: verify.Claimed, progress: Progr
     runs = f"{len(claimed.cases)} of {len(claimed.row.cases)} cases"
     say(f"{path}: {claimed.row.label}: " + (f"NOT verified, {len(lines)} differences" if lines else f"verified, {runs}"))
     return 1 if lines else 0
+
+
+def _table(args: Namespace, progress: Progress) -> int:
+    out = in_full(args.out or OUT / "index.html")
+    require_place(out, is_marked(page.MARK), force=args.force)
+    leagues = ranking.leagues([*rows.shipped(), *map(rows.read, args.rows)])
+    console = terminal.wide_console()
+    for league in leagues:
+        table = Table(*page.header(league), title=page.title(league), title_justify="left", show_edge=False, pad_edge=False)
+        for cells in page.standings(league):
+            table.add_row(*map(escape, cells))
+        console.print(table)
+    for title, changes in page.fallen(leagues):
+        for change in changes:
+            if change.falls:
+                say(f"{title}: {change.entrant} falls: {change.measure} x {change.public:.3g}, now x {change.held_out:.3g}")
+    say(f"page         {page.write(out, leagues)}")
+    return 0

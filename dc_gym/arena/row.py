@@ -57,11 +57,11 @@ class Row:
         return f"{self.entrant}{'-held-out' if self.held_out else ''}"
 
     def write(self, path: Path) -> Path:
-        """Writes the row, a line for each digest and each case's measures."""
+        """Writes the row, a line for each case."""
         plain = {"row_version": ROW_VERSION, **asdict(self)}
-        text = json.dumps(plain, indent=1)
-        text = re.sub(r"(\"measures\": )\{([^}]*)\}", lambda match: f"{match[1]}{{{' '.join(match[2].split())}}}", text)
-        return put(path, f"{text}\n".encode())
+        cases = ",\n".join(f"  {json.dumps(name)}: {json.dumps(case)}" for name, case in plain.pop("cases").items())
+        lines = [f" {json.dumps(name)}: {json.dumps(value)},\n" for name, value in plain.items()]
+        return put(path, f'{{\n{"".join(lines)} "cases": {{\n{cases}\n }}\n}}\n'.encode())
 
 
 def read(path: Path) -> Row:
