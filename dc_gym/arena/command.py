@@ -8,14 +8,14 @@ from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 
+from rich.markup import escape
+from rich.table import Table
+
 from dc_gym.arena import entrant as entrants
 from dc_gym.arena import page, play, ranking, verify
 from dc_gym.arena import row as rows
 from dc_gym.arena.row import Row
 from dc_gym.arena.suite import Case, Secret
-from rich.markup import escape
-from rich.table import Table
-
 from dc_gym.base import bounded, terminal
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import in_full
@@ -78,17 +78,21 @@ def _claimed(args: Namespace, path: Path, row: Row) -> verify.Claimed:
     if bool(row.file) != (args.entrant is not None):
         remedy = f"give the file {row.file} by --entrant" if row.file else "leave out --entrant: it ships"
         raise UsageError(f"{path}: entrant {row.entrant}: {remedy}")
+    if args.entrant is not None:  # before it is read as code
+        _require_source(path, row, entrants.sha256(args.entrant) if args.entrant.is_file() else {})
     entrant = entrants.resolve(str(args.entrant or row.entrant), row.track)
-    if (entrant.name, dict(entrant.source)) != (row.entrant, dict(row.source)):
-        raise UsageError(
-            f"{path}: entrant {row.entrant} has {_told(row.source)} in the row, {entrant.name} has {_told(entrant.source)} here"
-        )
+    _require_source(path, row, entrant.source)
     secret = secret_of(args.secret or row.secret or None) if row.held_out else None
     if row.held_out and secret is None:
         raise UsageError(f"{path}: held-out cases need the secret of SHA-256 {row.held_out}: give it by --secret")
     if secret is not None and secret.sha256 != row.held_out:
         raise UsageError(f"{path}: the secret has SHA-256 {secret.sha256}, the row {row.held_out}")
     return verify.Claimed(row, entrant, secret, _sampled(args, path, row, entrant))
+
+
+def _require_source(path: Path, row: Row, source: Mapping[str, str]) -> None:
+    if source != row.source:
+        raise UsageError(f"{path}: it is of {_told(row.source)}, and here is {_told(source)}; give the same file, or its release")
 
 
 def _sampled(args: Namespace, path: Path, row: Row, entrant: entrants.Entrant) -> list[Case]:
@@ -121,15 +125,20 @@ def _table(args: Namespace, progress: Progress) -> int:
     out = in_full(args.out or OUT / "index.html")
     require_place(out, is_marked(page.MARK), force=args.force)
     leagues = ranking.leagues([*rows.shipped(), *map(rows.read, args.rows)])
-    console = terminal.wide_console()
     for league in leagues:
-        table = Table(*page.header(league), title=page.title(league), title_justify="left", show_edge=False, pad_edge=False)
-        for cells in page.standings(league):
-            table.add_row(*map(escape, cells))
-        console.print(table)
+        _show(league)
     for title, changes in page.fallen(leagues):
         for change in changes:
             if change.falls:
                 say(f"{title}: {change.entrant} falls: {change.measure} x {change.public:.3g}, now x {change.held_out:.3g}")
     say(f"page         {page.write(out, leagues)}")
     return 0
+
+
+def _show(league: ranking.League) -> None:
+    """Prints a league: a row a measure, a column an entrant."""
+    names, *lines = zip(page.header(league), *page.standings(league), strict=True)
+    table = Table(*names, title=page.title(league), title_justify="left", show_edge=False, pad_edge=False)
+    for line in lines:
+        table.add_row(*map(escape, line))
+    terminal.wide_console().print(table)

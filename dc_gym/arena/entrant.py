@@ -80,17 +80,15 @@ def _shipped(name: str) -> Entrant:
         raise UsageError(f"arena: {unknown('entrant', name, [name for names in by_track.values() for name in names])}")
     keys = suite.track(track).entrants.get(name, {"controller.name": name})
     sources = [algorithms.header_of(name)] if track == "nic" else []
-    return Entrant(name, suite.track(track), keys, source=_sha256(*sources))
+    return Entrant(name, suite.track(track), keys, source=sha256(*sources))
 
 
 def _tcp(path: Path) -> Entrant:
-    before = set(controllers.names())
     tcp_sources.load_plugin(path)
     source = path.read_bytes()
-    name = next((name for name in controllers.names() if _is_of(name, source)), "")
-    assert name or before, "loaded plug-ins are registered"
-    keys = {"plugins": [path.name], "controller.name": name}
-    return Entrant(name, suite.track("tcp"), keys, {path.name: source}, _sha256(path), path.name)
+    name = next(name for name in controllers.names() if _is_of(name, source))
+    keys = {"plugins": [str(path.absolute())], "controller.name": name}
+    return Entrant(name, suite.track("tcp"), keys, source=sha256(path), file=path.name)
 
 
 def _is_of(name: str, source: bytes) -> bool:
@@ -104,7 +102,7 @@ def _header(path: Path) -> Entrant:
     plugin = PLUGIN.format(name=algorithm.name, telemetry=algorithm.telemetry, header=path.name)
     files = {path.name: path.read_bytes(), f"{path.stem}.py": plugin.encode()}
     keys = {"plugins": [f"{path.stem}.py"], "controller.name": algorithm.name}
-    return Entrant(algorithm.name, suite.track("nic"), keys, files, _sha256(path), path.name)
+    return Entrant(algorithm.name, suite.track("nic"), keys, files, sha256(path), path.name)
 
 
 def _policy(path: Path) -> Entrant:
@@ -121,10 +119,11 @@ def _policy(path: Path) -> Entrant:
         track, keys = "marking", {**acc, "controller.start": path.name}
     else:
         raise UsageError(f"arena: {path}: no policy that an arena has a track for (kind {kind!r}); {GUIDE}")
-    return Entrant(path.stem, suite.track(track), keys, {path.name: path.read_bytes()}, _sha256(path), path.name)
+    return Entrant(path.stem, suite.track(track), keys, {path.name: path.read_bytes()}, sha256(path), path.name)
 
 
-def _sha256(*paths: Path) -> dict[str, str]:
+def sha256(*paths: Path) -> dict[str, str]:
+    """Returns the SHA-256 of files by their names."""
     return {path.name: bounded.sha256_of(path) for path in paths}
 
 

@@ -41,7 +41,11 @@ def _sized(name: str, which: str) -> ArenaMeasure:
 MEASURES = {
     measure.name: measure
     for measure in (
-        ArenaMeasure(Measure("goodput_bps", "goodput (Mbit/s)", 1e-6), "payload of the entrant's flows that was received in the window", True),
+        ArenaMeasure(
+            Measure("goodput_bps", "goodput (Mbit/s)", 1e-6),
+            "payload of its flows received in the window",
+            True,
+        ),
         _sized("slowdown_small_p99", "up to 100 kB"),
         _sized("slowdown_medium_p99", "100 kB to 10 MB"),
         ArenaMeasure(Measure("fct_p99_s", "completion time, p99 (ms)", 1e3), "of flows that finished"),
@@ -101,13 +105,13 @@ def _value(result: Result, name: str, others: Mapping[str, Any]) -> float | None
 def _harm(result: Result, others: Mapping[str, Any]) -> float:
     """Returns the harm to others. Their goodput is that of a transport, or what left the port behind which their receiver is;
     their share is one of the rate of `port`."""
-    port, window_s = others["port"], _window_s(result)
+    port, window_s = str(others["port"]), _window_s(result)
     rate_bps = _of_port(result, port, "rate_bps") or 0.0
     if "transport" in others:
         goodput_bps = _of_transport(result, others["transport"])
     else:
         goodput_bps = (_of_port(result, others["behind"], "tx_bytes") or 0.0) * 8 / window_s * tcp_share(MTU_BYTES)
-    return max(0.0, 1 - goodput_bps / (others["share"] * rate_bps * tcp_share(MTU_BYTES)))
+    return max(0.0, 1 - goodput_bps / (float(others["share"]) * rate_bps * tcp_share(MTU_BYTES)))
 
 
 def _of_transport(result: Result, transport: str) -> float:

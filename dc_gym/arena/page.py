@@ -48,12 +48,13 @@ def case_table(league: League, number: int) -> dict[str, Any]:
     case = league.cases[number]
     front = league.front(case)
     ranks = {name: league.ranks(case.name, name) for name in case.measures}
-    rows = [
-        [row.entrant + (" *" if row.entrant in front else ""), *(_cell(row, case.name, name, ranks[name][row.entrant]) for name in case.measures)]
-        for row in league.rows
-        if case.name in row.cases
-    ]
-    return {"name": case.name, "title": case.title, "header": ["", *(MEASURES[name].measure.title for name in case.measures)], "rows": rows}
+    rows = []
+    for row in league.rows:
+        if case.name in row.cases:
+            cells = [_cell(row, case.name, name, ranks[name][row.entrant]) for name in case.measures]
+            rows.append([row.entrant + (" *" if row.entrant in front else ""), *cells])
+    titles = [MEASURES[name].measure.title for name in case.measures]
+    return {"name": case.name, "title": case.title, "header": ["", *titles], "rows": rows}
 
 
 def _cell(row: Row, case: str, name: str, rank: int) -> str:

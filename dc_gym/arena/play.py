@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plays an entrant: a run for each case and seed, in a folder that resumes where it was stopped, and the row of what they gave."""
+"""Plays an entrant: a run for each case and seed, in a folder that resumes where it was stopped, and the row of them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks within a track, per measure. There is no single score: each measure has ranks and ratios of its own.
 
-Rows are compared where track, suite and draw of the cases are equal: a *league*. In a case an entrant's rank is 1 plus the number of
-those that are better. Its rank in a league is the mean over cases, its ratio the geometric mean of its value over the reference's
-where both are above 0. In each case those that nobody beats in both of the case's first two measures are the *Pareto front*.
+Rows are compared where track, suite and draw of the cases are equal: a *league*. In a case an entrant's rank is 1 plus the number
+of those that are better. Its rank in a league is the mean over cases. Its ratio is the geometric mean of its value over the
+reference's, where both are above 0. The *Pareto front* of a case are those that nobody beats in its first two measures.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class League:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of an entrant on held-out cases: its ratios of a measure, or its mean ranks where nobody is the reference."""
+    """What becomes of an entrant on held-out cases: its ratios of a measure to the reference."""
 
     entrant: str
     measure: str
@@ -95,7 +95,7 @@ class Change:
 
 
 def leagues(rows: Iterable[Row]) -> list[League]:
-    """Returns the leagues of rows, in the order of the tracks, public cases first. A later row of an entrant replaces an earlier."""
+    """Returns the leagues of rows, in the order of the tracks, public cases first. A later row replaces an earlier."""
     groups: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows:
         groups.setdefault((row.track, row.suite, row.held_out), {})[row.entrant] = row
@@ -105,9 +105,10 @@ def leagues(rows: Iterable[Row]) -> list[League]:
 
 def changes(public: League, held_out: League) -> list[Change]:
     """Returns how ratios change from public to held-out cases, for entrants in both."""
-    names = [row.entrant for row in held_out.rows if row.entrant in {one.entrant for one in public.rows}]
-    pairs = [(name, measure, public.ratio(name, measure), held_out.ratio(name, measure)) for name in names for measure in public.measures]
-    return [Change(name, measure, before, after) for name, measure, before, after in pairs if before and after]
+    both = {row.entrant for row in public.rows} & {row.entrant for row in held_out.rows}
+    pairs = [(row.entrant, measure) for row in held_out.rows if row.entrant in both for measure in public.measures]
+    ratios = [(name, measure, public.ratio(name, measure), held_out.ratio(name, measure)) for name, measure in pairs]
+    return [Change(name, measure, before, after) for name, measure, before, after in ratios if before and after]
 
 
 def _better(value: Value, than: Value, measure: str) -> bool:

@@ -23,6 +23,8 @@ DIGEST_DIGITS = 32
 """A row has the first half of each digest."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 HEX = re.compile(r"[0-9a-f]+")
+TEXTS = ("entrant", "track", "file", "release", "suite", "fingerprint", "held_out", "secret")
+REMEDY = "give a file that `dcgym arena run` wrote"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +69,13 @@ class Row:
 def read(path: Path) -> Row:
     """Reads a row. Raises UsageError, in one line, if it is none or if something in it is odd."""
     try:
-        data = plain_json.read(path)
+        return _checked(plain_json.read(path))
     except OSError as error:
-        raise UsageError(
-            f"{path}: cannot read the row: {with_remedy(error, 'give a file that `dcgym arena run` wrote')}"
-        ) from None
-    except ValueError as error:
-        raise UsageError(f"{path}: not a row: {error}; give a file that `dcgym arena run` wrote") from None
-    try:
-        return _checked(data)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        why = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
-        raise UsageError(f"{path}: not a row: {why}; give a file that `dcgym arena run` wrote") from None
+        raise UsageError(f"{path}: cannot read the row: {with_remedy(error, REMEDY)}") from None
+    except KeyError as error:
+        raise UsageError(f"{path}: not a row: {error.args[0]} is missing; {REMEDY}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"{path}: not a row: {error}; {REMEDY}") from None
 
 
 def _checked(data: Any) -> Row:
@@ -86,22 +83,23 @@ def _checked(data: Any) -> Row:
         raise ValueError("no JSON object")
     if data["row_version"] != ROW_VERSION:
         raise ValueError(f"row_version {data['row_version']!r}; this version reads {ROW_VERSION}")
-    texts = {
-        name: _text(name, data[name]) for name in ("entrant", "track", "file", "release", "suite", "fingerprint", "held_out")
-    }
+    texts = {name: _text(name, data[name]) for name in TEXTS}
     if texts["track"] not in TRACKS:
         raise ValueError(f"track {texts['track']!r} is none of {', '.join(TRACKS)}")
     for name in ("entrant", "file"):
         if not NAME.fullmatch(texts[name]) and (texts[name] or name == "entrant"):
             raise ValueError(f"{name} {texts[name]!r} is no plain name")
-    tables = {name: {_text(name, key): _text(name, data[name][key]) for key in data[name]} for name in ("source", "environment")}
     known = suite.track(texts["track"]).cases
-    cases = {name: _case(name, data["cases"][name]) for name in data["cases"]}
-    if odd := [name for name in cases if name not in known]:
+    if odd := [name for name in data["cases"] if name not in known]:
         raise ValueError(f"case {odd[0]!r} is none of track {texts['track']}")
-    if not cases:
+    if not data["cases"]:
         raise ValueError("it has no case")
-    return Row(**texts, **tables, secret=_text("secret", data["secret"]), cases=cases)
+    return Row(
+        **texts,
+        source=_texts(data["source"]),
+        environment=_texts(data["environment"]),
+        cases={name: _case(name, case) for name, case in data["cases"].items()},
+    )
 
 
 def _case(name: str, data: Mapping[str, Any]) -> CaseRow:
@@ -113,6 +111,10 @@ def _case(name: str, data: Mapping[str, Any]) -> CaseRow:
         if measure not in MEASURES or not (value is None or type(value) in (int, float)):
             raise ValueError(f"case {name}: {measure} = {value!r} is no measure")
     return CaseRow(digests, measures)
+
+
+def _texts(table: Mapping[str, Any]) -> dict[str, str]:
+    return {_text("name", name): _text(name, value) for name, value in table.items()}
 
 
 def _text(name: str, value: object) -> str:
