@@ -27,6 +27,8 @@ from dc_gym.study.collect import slug
 from dc_gym.study.model import StudyOptions
 
 OUT = Path("results/arena")
+LEAST_SECRET = 16
+"""Characters of the shortest secret."""
 
 
 def main(args: Namespace, progress: Progress) -> int:
@@ -39,8 +41,9 @@ def secret_of(text: str | None) -> Secret | None:
         return None
     path = Path(text)
     secret = bounded.read_text(path).strip() if path.is_file() else text
-    if not secret:
-        raise UsageError(f"--secret {text!r}: it is empty; give a long random text, or a file with one")
+    if len(secret) < LEAST_SECRET:
+        why = f"has {len(secret)} characters, and can be guessed; give {LEAST_SECRET} or more, or a file with them"
+        raise UsageError(f"secret {text!r}: {why}")
     return Secret(secret)
 
 
@@ -52,11 +55,11 @@ def _commit(args: Namespace, progress: Progress) -> int:
 
 
 def _run(args: Namespace, progress: Progress) -> int:
-    entrant, secret = entrants.resolve(args.entrant, args.track), secret_of(args.secret)
+    entrant, secret = entrants.resolve(args.entrant, args.track, args.overrides), secret_of(args.secret)
     cases = entrant.track.chosen(tuple(args.cases))
-    label = slug(entrant.name) + (f"-{secret.sha256[:8]}" if secret else "")
     out = in_full(args.out or OUT)
-    folder = out / f"{entrant.track.name}-{label}"
+    values = [setting.partition("=")[2] for setting in entrant.settings]
+    folder = out / slug(" ".join([entrant.track.name, entrant.name, *values, *([secret.sha256[:8]] if secret else [])]))
     options = StudyOptions(folder, jobs=args.jobs or cpus(), address=args.address, retry=args.retry, force=args.force)
     results = play.run(play.points(entrant, cases, secret, folder), folder, options, progress)
     row = play.row(entrant, cases, results, secret, tell_secret=args.tell_secret)
@@ -80,7 +83,7 @@ def _claimed(args: Namespace, path: Path, row: Row) -> verify.Claimed:
         raise UsageError(f"{path}: entrant {row.entrant}: {remedy}")
     if args.entrant is not None:  # before it is read as code
         _require_source(path, row, entrants.sha256(args.entrant) if args.entrant.is_file() else {})
-    entrant = entrants.resolve(str(args.entrant or row.entrant), row.track)
+    entrant = entrants.resolve(str(args.entrant or row.entrant), row.track, row.settings)
     _require_source(path, row, entrant.source)
     secret = secret_of(args.secret or row.secret or None) if row.held_out else None
     if row.held_out and secret is None:

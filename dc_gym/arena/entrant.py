@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An entrant: a name that ships, or a file: a policy (.npz), the C source of a TCP (.c), the header of a NIC's algorithm (.h)."""
+"""An entrant: a name that ships, or a file: a policy (.npz), a plug-in with one (.py), the C source of a TCP (.c), or the header of
+a NIC's algorithm (.h). Settings are further keys of its sections, such as nic.preset=pcc."""
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dc_gym.arena import suite
 from dc_gym.arena.suite import TRACKS, Track
-from dc_gym.base import bounded, plain_json
+from dc_gym.base import bounded, plain_json, usercode
 from dc_gym.base.errors import UsageError
 from dc_gym.base.files import put, scratch
 from dc_gym.base.npz import load_arrays
 from dc_gym.base.spelling import unknown
-from dc_gym.ctrl import controllers, tcp_sources
+from dc_gym.ctrl import controllers, policies, tcp_sources
 from dc_gym.ctrl.nic import algorithms, build
 from dc_gym.nets.policy_file import GUIDE, nic_algorithm
 
+SETTING = re.compile(r"agent\.\w+=[\w ,.:*%-]+|(nic\.(parameters\.)?|controller\.)\w+=(?![^=]*\.(npz|py)$)[\w ,.%-]+", re.ASCII)
+"""A setting. No value of it names a file or a module: rows of others have settings, too."""
+OF_TRAINING = ("observe", "history", "action", "actuators", "floor", "see", "least_window", "largest_window")
+"""Keys of [agent] that a policy file keeps."""
 PLUGIN = """# SPDX-License-Identifier: Apache-2.0
 from dc_gym.ctrl.controllers import Controller, register
 
@@ -41,17 +47,21 @@ class Entrant:
     """SHA-256 of its sources by their names. A TCP of Linux is in the kernel, which is in the fingerprint."""
     file: str = ""
     """Name of the file that it is; empty for one that ships."""
+    settings: tuple[str, ...] = ()
+    """Further keys, KEY=VALUE."""
 
     def write(self, folder: Path) -> None:
         for name, content in self.files.items():
             put(folder / name, content)
 
 
-def resolve(text: str, track: str = "") -> Entrant:
+def resolve(text: str, track: str = "", settings: Sequence[str] = ()) -> Entrant:
     """Returns the entrant of a name or a file. `track`: the one that it must play; empty: its own.
 
     Raises UsageError if there is none, or if it plays another track.
     """
+    if odd := [setting for setting in settings if not SETTING.fullmatch(setting)]:
+        raise UsageError(f"arena: --set {odd[0]}: give a key of agent, nic or controller, and a value that is no path")
     path = Path(text)
     if (read := OF_FILE.get(path.suffix)) is not None:
         if not path.is_file():
@@ -61,7 +71,7 @@ def resolve(text: str, track: str = "") -> Entrant:
         entrant = _shipped(text)
     if track and track != entrant.track.name:
         raise UsageError(f"arena: {text} plays the track {entrant.track.name}, not {track}; leave out --track")
-    return entrant
+    return replace(entrant, settings=tuple(sorted(settings)))
 
 
 def shipped_names() -> dict[str, list[str]]:
@@ -111,9 +121,7 @@ def _policy(path: Path) -> Entrant:
     if algorithm := nic_algorithm(kind):
         track, keys = "nic", {"controller.name": algorithm, "nic.policy": path.name}
     elif kind == "dense":
-        settings = manifest["payload"].get("settings", {})
-        keys = {f"agent.{name}": settings[name] for name in ("observe", "history", "action") if name in settings}
-        track, keys = "agents", keys | {"agent.agents": manifest["payload"]["agents"], "controller.policy": path.name}
+        track, keys = "agents", {"controller.policy": path.name, **_trained(manifest["payload"])}
     elif kind == "acc":
         acc = suite.track("marking").entrants["acc"]
         track, keys = "marking", {**acc, "controller.start": path.name}
@@ -122,10 +130,27 @@ def _policy(path: Path) -> Entrant:
     return Entrant(path.stem, suite.track(track), keys, {path.name: path.read_bytes()}, sha256(path), path.name)
 
 
+def _trained(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the keys of [agent] that a dense policy learned with. One that sets windows needs the TCP that has them."""
+    settings = payload.get("settings", {})
+    keys = {f"agent.{name}": settings[name] for name in OF_TRAINING if settings.get(name) is not None}
+    keys |= {"agent.agents": payload.get("agents", "central")}
+    return keys | ({"controller.name": "agent"} if settings.get("controller") == "agent" else {})
+
+
+def _plug_in(path: Path) -> Entrant:
+    module = usercode.load(path).module.__name__
+    names = [name for name, entry in policies.KINDS.items() if entry.call.__module__ == module]
+    if len(names) != 1:
+        raise UsageError(f"arena: {path}: it registers {len(names)} policies; give a plug-in with one")
+    keys = {"plugins": [str(path.absolute())], "controller.policy": names[0]}
+    return Entrant(names[0], suite.track("agents"), keys, source=sha256(path), file=path.name)
+
+
 def sha256(*paths: Path) -> dict[str, str]:
     """Returns the SHA-256 of files by their names."""
     return {path.name: bounded.sha256_of(path) for path in paths}
 
 
-OF_FILE: Mapping[str, Callable[[Path], Entrant]] = {".npz": _policy, ".c": _tcp, ".h": _header}
+OF_FILE: Mapping[str, Callable[[Path], Entrant]] = {".npz": _policy, ".py": _plug_in, ".c": _tcp, ".h": _header}
 """Readers of entrants by the ending of the file."""

@@ -33,9 +33,9 @@ def standings(league: League) -> list[list[str]]:
     fronts = [league.front(case) for case in league.cases]
     rows = []
     for row in league.rows:
-        count = sum(row.entrant in front for front in fronts)
-        cells = [_standing(league.rank(row.entrant, name), league.ratio(row.entrant, name)) for name in league.measures]
-        rows.append([row.entrant, f"{count} of {len(row.cases)}", *cells])
+        count = sum(row.label in front for front in fronts)
+        cells = [_standing(league.rank(row.label, name), league.ratio(row.label, name)) for name in league.measures]
+        rows.append([row.label, f"{count} of {len(row.cases)}", *cells])
     return rows
 
 
@@ -51,8 +51,8 @@ def case_table(league: League, number: int) -> dict[str, Any]:
     rows = []
     for row in league.rows:
         if case.name in row.cases:
-            cells = [_cell(row, case.name, name, ranks[name][row.entrant]) for name in case.measures]
-            rows.append([row.entrant + (" *" if row.entrant in front else ""), *cells])
+            cells = [_cell(row, case.name, name, ranks[name][row.label]) for name in case.measures]
+            rows.append([row.label + (" *" if row.label in front else ""), *cells])
     titles = [MEASURES[name].measure.title for name in case.measures]
     return {"name": case.name, "title": case.title, "header": ["", *titles], "rows": rows}
 
@@ -90,4 +90,4 @@ def write(path: Path, leagues: Sequence[League]) -> Path:
 def _facts(row: Row) -> list[str]:
     source = ", ".join(f"{name} {digest[:SHORT]}" for name, digest in row.source.items())
     kernel = row.environment.get("kernel", "")
-    return [row.entrant, source or (f"in Linux {kernel}" if row.track == "tcp" else "keys alone"), row.release, row.fingerprint]
+    return [row.label, source or (f"in Linux {kernel}" if row.track == "tcp" else "keys alone"), row.release, row.fingerprint]

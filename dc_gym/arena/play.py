@@ -24,7 +24,11 @@ def points(entrant: Entrant, cases: Sequence[Case], secret: Secret | None, folde
     """Returns the runs of some cases. First writes the entrant's files into the folder."""
     entrant.write(folder)
     return [
-        Point(f"{case.name}-{number}", {"case": case.name, "seed": seed}, case.spec_of(entrant.keys, seed, secret, folder))
+        Point(
+            f"{case.name}-{number}",
+            {"case": case.name, "seed": seed},
+            case.spec_of(entrant.keys, seed, secret, folder, entrant.settings),
+        )
         for case in cases
         for number, seed in enumerate(case.seeds(secret), 1)
     ]
@@ -59,6 +63,7 @@ def row(
         entrant=entrant.name,
         track=entrant.track.name,
         file=entrant.file,
+        settings=entrant.settings,
         source=entrant.source,
         release=__version__,
         suite=entrant.track.suite,

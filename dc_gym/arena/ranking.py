@@ -44,7 +44,7 @@ class League:
 
     def values(self, case: str, measure: str) -> dict[str, Value]:
         """Returns the values of the entrants that played a case."""
-        return {row.entrant: row.cases[case].measures.get(measure) for row in self.rows if case in row.cases}
+        return {row.label: row.cases[case].measures.get(measure) for row in self.rows if case in row.cases}
 
     def ranks(self, case: str, measure: str) -> dict[str, int]:
         values = self.values(case, measure)
@@ -98,15 +98,15 @@ def leagues(rows: Iterable[Row]) -> list[League]:
     """Returns the leagues of rows, in the order of the tracks, public cases first. A later row replaces an earlier."""
     groups: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows:
-        groups.setdefault((row.track, row.suite, row.held_out), {})[row.entrant] = row
+        groups.setdefault((row.track, row.suite, row.held_out), {})[row.label] = row
     order = sorted(groups, key=lambda key: (suite.TRACKS.index(key[0]), key[1] != suite.track(key[0]).suite, key[2]))
     return [League(suite.track(key[0]), key[1], key[2], tuple(groups[key].values())) for key in order]
 
 
 def changes(public: League, held_out: League) -> list[Change]:
     """Returns how ratios change from public to held-out cases, for entrants in both."""
-    both = {row.entrant for row in public.rows} & {row.entrant for row in held_out.rows}
-    pairs = [(row.entrant, measure) for row in held_out.rows if row.entrant in both for measure in public.measures]
+    both = {row.label for row in public.rows} & {row.label for row in held_out.rows}
+    pairs = [(row.label, measure) for row in held_out.rows if row.label in both for measure in public.measures]
     ratios = [(name, measure, public.ratio(name, measure), held_out.ratio(name, measure)) for name, measure in pairs]
     return [Change(name, measure, before, after) for name, measure, before, after in ratios if before and after]
 

@@ -43,6 +43,8 @@ class Row:
     track: str
     file: str
     """Name of the entrant's file; empty for one that ships."""
+    settings: tuple[str, ...]
+    """Its further keys, KEY=VALUE."""
     source: Mapping[str, str]
     release: str
     suite: str
@@ -56,7 +58,9 @@ class Row:
 
     @property
     def label(self) -> str:
-        return f"{self.entrant}{'-held-out' if self.held_out else ''}"
+        """Its name in tables."""
+        values = ", ".join(setting.partition("=")[2] for setting in self.settings)
+        return f"{self.entrant} ({values})" if values else self.entrant
 
     def write(self, path: Path) -> Path:
         """Writes the row, a line for each case."""
@@ -96,6 +100,7 @@ def _checked(data: Any) -> Row:
         raise ValueError("it has no case")
     return Row(
         **texts,
+        settings=tuple(_text("setting", setting) for setting in data["settings"]),
         source=_texts(data["source"]),
         environment=_texts(data["environment"]),
         cases={name: _case(name, case) for name, case in data["cases"].items()},

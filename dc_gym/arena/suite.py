@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -79,10 +79,12 @@ class Case:
     def _kind(self, key: str) -> Any:
         return field_of_key(key, self.spec.get(key.partition(".")[0])).metadata["kind"]
 
-    def spec_of(self, keys: Mapping[str, Any], seed: int, secret: Secret | None, folder: Path) -> Spec:
-        """Returns the spec of a run. `keys`: those of the entrant, whose paths are relative to `folder`."""
+    def spec_of(
+        self, keys: Mapping[str, Any], seed: int, secret: Secret | None, folder: Path, settings: Sequence[str] = ()
+    ) -> Spec:
+        """Returns the spec of a run. `keys`, `settings`: those of the entrant. Paths are relative to `folder`."""
         values = {"name": self.name, **self.drawn(secret), **keys, "seed": seed}
-        return specs.vary(self.spec, folder, f"case {self.name}", (), values, f"case {self.name}")
+        return specs.vary(self.spec, folder, f"case {self.name}", settings, values, f"case {self.name}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -474,10 +474,12 @@ def _add_arena(commands: Any) -> None:
         return _add(verbs, verb, summary, example, _delegate("dc_gym.arena.command"))
 
     run = add("run", "play an entrant, and write its row; again, it goes on where it was stopped", "dcgym arena run dctcp")
-    entrant = "the name of a control, a policy (.npz), a TCP of yours (.c), or a NIC's algorithm (.h)"
+    entrant = "the name of a control, a policy (.npz, .py), a TCP (.c), or a NIC's algorithm (.h)"
     run.add_argument("entrant", metavar="ENTRANT", help=entrant)
     run.add_argument("--track", default="", metavar="TRACK", help="the track that it must play (default: its own)")
     run.add_argument("--case", dest="cases", action="append", default=[], metavar="NAME", help="play this case only (repeatable)")
+    setting = "a key of agent, nic or controller that belongs to the entrant (repeatable)"
+    run.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=setting)
     run.add_argument("--secret", metavar="FILE|TEXT", help="play the held-out cases that this secret draws")
     run.add_argument("--tell-secret", action="store_true", help="write the secret into the row, beside its SHA-256")
     run.add_argument("--out", type=Path, metavar="DIR", help="folder of runs and rows (default: results/arena)")

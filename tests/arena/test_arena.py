@@ -28,7 +28,7 @@ DIGESTS = ("a" * 32, "b" * 32, "c" * 32)
 def made_up(name: str, held_out: str = "", **cases: dict[str, float | None]) -> Row:
     """Returns a row of the TCP track with these measures; underscores in names of cases are hyphens."""
     rows = {case.replace("_", "-"): CaseRow(DIGESTS, measures) for case, measures in cases.items()}
-    return Row(name, "tcp", "", {}, "0.1.0", suite.track("tcp").suite, "f", {}, held_out, "", rows)
+    return Row(name, "tcp", "", (), {}, "0.1.0", suite.track("tcp").suite, "f", {}, held_out, "", rows)
 
 
 @pytest.mark.parametrize("name", suite.TRACKS)
@@ -44,9 +44,11 @@ def test_each_track_has_eight_cases_whose_held_out_ones_have_other_numbers(name:
 
 
 def test_a_commitment_is_the_sha256_of_the_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "secret").write_text("told later\n")
+    (tmp_path / "secret").write_text("told afterwards, by the judge\n")
     assert main(["arena", "commit", str(tmp_path / "secret"), "--quiet"]) == 0
-    assert capsys.readouterr().out.strip() == hashlib.sha256(b"told later").hexdigest()
+    assert capsys.readouterr().out.strip() == hashlib.sha256(b"told afterwards, by the judge").hexdigest()
+    assert main(["arena", "commit", str(tmp_path / "secret.txt")[-10:], "--quiet"]) == 2
+    assert states(capsys.readouterr().err, "secret.txt ... 10 characters")
 
 
 @pytest.mark.parametrize(
@@ -55,6 +57,7 @@ def test_a_commitment_is_the_sha256_of_the_secret(tmp_path: Path, capsys: pytest
         ("dctpc", "", "dctpc ... dctcp"),
         ("dctcp", "nic", "dctcp ... tcp, not nic"),
         ("mine.c", "", "mine.c: no such file"),
+        (str(ROOT / "examples/ring.py"), "", "ring.py ... registers 0 policies"),
         (str(ROOT / "dc_gym/methods/acc/acc-deployed.npz"), "tcp", "marking, not tcp"),
     ],
 )
