@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An entrant: a name that ships, or a file: a policy (.npz), a plug-in with one (.py), the C source of a TCP (.c), or the header of
-a NIC's algorithm (.h). Settings are further keys of its sections, such as nic.preset=pcc."""
+"""An entrant: a name that ships, or a file: a policy (.npz), a plug-in with one (.py), a TCP's C source (.c), a NIC algorithm's
+header (.h). Settings are further keys of its sections, such as nic.preset=pcc."""
 
 from __future__ import annotations
 

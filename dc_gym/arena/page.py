@@ -21,7 +21,8 @@ SHORT = 12
 
 def title(league: League) -> str:
     drawn = f"held-out cases of secret {league.held_out[:SHORT]}" if league.held_out else "public cases"
-    return f"{league.track.title}: {drawn}"
+    other = "" if league.suite == league.track.suite else f", of another release (suite {league.suite})"
+    return f"{league.track.title}: {drawn}{other}"
 
 
 def header(league: League) -> list[str]:
