@@ -64,8 +64,8 @@ def _run(args: Namespace, progress: Progress) -> int:
     results = play.run(play.points(entrant, cases, secret, folder), folder, options, progress)
     row = play.row(entrant, cases, results, secret, tell_secret=args.tell_secret)
     for case in cases:
-        values = ", ".join(f"{name} {'-' if value is None else value}" for name, value in row.cases[case.name].measures.items())
-        say(f"{case.name:14} {values}")
+        measured = [f"{name} {'-' if value is None else value}" for name, value in row.cases[case.name].measures.items()]
+        say(f"{case.name:22} {', '.join(measured)}")
     say(f"row          {row.write(out / f'{folder.name}.json')}")
     return 0
 
