@@ -83,9 +83,11 @@ def _claimed(args: Namespace, path: Path, row: Row) -> verify.Claimed:
         raise UsageError(f"{path}: entrant {row.entrant}: {remedy}")
     if args.entrant is not None:  # before it is read as code
         _require_source(path, row, entrants.sha256(args.entrant) if args.entrant.is_file() else {})
-    entrant = entrants.resolve(str(args.entrant or row.entrant), row.track, row.settings)
+        entrant = entrants.resolve(str(args.entrant), row.track, row.settings)
+    else:
+        entrant = entrants.shipped(row.entrant, row.track, row.settings)
     _require_source(path, row, entrant.source)
-    secret = secret_of(args.secret or row.secret or None) if row.held_out else None
+    secret = secret_of(args.secret) or (Secret(row.secret) if row.secret else None) if row.held_out else None
     if row.held_out and secret is None:
         raise UsageError(f"{path}: held-out cases need the secret of SHA-256 {row.held_out}: give it by --secret")
     if secret is not None and secret.sha256 != row.held_out:

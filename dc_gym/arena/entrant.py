@@ -60,17 +60,30 @@ def resolve(text: str, track: str = "", settings: Sequence[str] = ()) -> Entrant
 
     Raises UsageError if there is none, or if it plays another track.
     """
+    path = Path(text)
+    if (read := OF_FILE.get(path.suffix)) is None:
+        return shipped(text, track, settings)
+    if not path.is_file():
+        raise UsageError(f"arena: entrant {text}: no such file; give a {', '.join(OF_FILE)} file, or the name of a control")
+    return _checked(read(path), track, settings)
+
+
+def shipped(name: str, track: str = "", settings: Sequence[str] = ()) -> Entrant:
+    """Returns the entrant of that name that ships. No file is read that the name could be."""
+    by_track = shipped_names()
+    own = next((track for track, names in by_track.items() if name in names), None)
+    if own is None:
+        raise UsageError(f"arena: {unknown('entrant', name, [name for names in by_track.values() for name in names])}")
+    keys = suite.track(own).entrants.get(name, {"controller.name": name})
+    sources = [algorithms.header_of(name)] if own == "nic" else []
+    return _checked(Entrant(name, suite.track(own), keys, source=sha256(*sources)), track, settings)
+
+
+def _checked(entrant: Entrant, track: str, settings: Sequence[str]) -> Entrant:
     if odd := [setting for setting in settings if not SETTING.fullmatch(setting)]:
         raise UsageError(f"arena: --set {odd[0]}: give a key of agent, nic or controller, and a value that is no path")
-    path = Path(text)
-    if (read := OF_FILE.get(path.suffix)) is not None:
-        if not path.is_file():
-            raise UsageError(f"arena: entrant {text}: no such file; give a {', '.join(OF_FILE)} file, or the name of a control")
-        entrant = read(path)
-    else:
-        entrant = _shipped(text)
     if track and track != entrant.track.name:
-        raise UsageError(f"arena: {text} plays the track {entrant.track.name}, not {track}; leave out --track")
+        raise UsageError(f"arena: {entrant.name} plays the track {entrant.track.name}, not {track}; leave out --track")
     return replace(entrant, settings=tuple(sorted(settings)))
 
 
@@ -81,16 +94,6 @@ def shipped_names() -> dict[str, list[str]]:
     names["tcp"] += [control.name for control in known if not (control.nic or control.tcp)]
     names["nic"] += [control.name for control in known if control.nic and control.header is None]
     return names
-
-
-def _shipped(name: str) -> Entrant:
-    by_track = shipped_names()
-    track = next((track for track, names in by_track.items() if name in names), None)
-    if track is None:
-        raise UsageError(f"arena: {unknown('entrant', name, [name for names in by_track.values() for name in names])}")
-    keys = suite.track(track).entrants.get(name, {"controller.name": name})
-    sources = [algorithms.header_of(name)] if track == "nic" else []
-    return Entrant(name, suite.track(track), keys, source=sha256(*sources))
 
 
 def _tcp(path: Path) -> Entrant:

@@ -106,6 +106,30 @@ def test_a_strange_row_is_one_line(change: dict[str, Any], facts: str, tmp_path:
     assert states(str(error.value), f"{path} ... {facts}") and "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "facts"),
+    [
+        ({"entrant": "mine.py"}, "entrant 'mine.py' is unknown"),
+        ({"file": "mine.py"}, "give the file mine.py by --entrant"),
+        ({"settings": ["nic.policy=mine.npz"]}, "nic.policy=mine.npz ... no path"),
+        ({"settings": ["controller.policy=mine.py:Mine"]}, "mine.py:Mine ... no path"),
+        ({"settings": ["plugins=mine.py"]}, "plugins=mine.py ... no path"),
+        ({"held_out": "0" * 64}, "need the secret"),
+        ({"held_out": "0" * 64, "secret": "mine.py"}, "the secret has SHA-256"),
+    ],
+)
+def test_a_row_leads_to_no_file(
+    change: dict[str, Any], facts: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("raise SystemExit('it ran')\n")
+    edited = replace(made_up("dctcp", bulk_10m={"drops": 0}), **change)
+    assert main(["arena", "verify", str(edited.write(Path("row.json"))), "--quiet"]) == 2
+    assert states(told := capsys.readouterr().err, facts) and told.count("\n") == 1
+    if "secret" in change:
+        assert hashlib.sha256(b"mine.py").hexdigest() in told, "it is the text, not the file of that name"
+
+
 def test_ranks_ratios_and_the_front_are_of_a_measure_alone() -> None:
     league = ranking.leagues(
         [
