@@ -83,6 +83,10 @@ class Case:
         self, keys: Mapping[str, Any], seed: int, secret: Secret | None, folder: Path, settings: Sequence[str] = ()
     ) -> Spec:
         """Returns the spec of a run. `keys`, `settings`: those of the entrant. Paths are relative to `folder`."""
+        for setting in settings:
+            section, _, key = setting.partition("=")[0].partition(".")
+            if key in self.spec.get(section, {}):
+                raise UsageError(f"arena: --set {setting}: case {self.name} has a value of its own; leave it out")
         values = {"name": self.name, **self.drawn(secret), **keys, "seed": seed}
         return specs.vary(self.spec, folder, f"case {self.name}", settings, values, f"case {self.name}")
 

@@ -214,3 +214,10 @@ def test_a_row_of_a_file_is_made_again_and_what_was_edited_is_found(tmp_path: Pa
     changed.write_text(source.read_text().replace("70", "80"))
     status, told = judged(made, file=changed)
     assert status == 2 and states(told, f"row.json: it is of tcp_mine.c {made.source['tcp_mine.c'][:16]}")
+
+
+def test_a_setting_replaces_nothing_of_a_case(tmp_path: Path) -> None:
+    player = entrant.resolve("secn1", settings=["controller.name=cubic", "nic.latency=1us"])
+    with pytest.raises(UsageError) as error:
+        play.points(player, list(player.track.cases.values()), None, tmp_path)
+    assert states(str(error.value), "--set controller.name=cubic ... value of its own")
