@@ -471,6 +471,54 @@ def _add_study_options(parser: ArgumentParser) -> None:
     parser.add_argument("--retry", action="store_true", help="repeat runs that failed or are unfit")
 
 
+def _add_arena(commands: Any) -> None:
+    summary = "measure a congestion control in the cases of its track, and recompute the rows of others"
+    example = (
+        "dcgym arena run dctcp\n  dcgym arena run examples/tcp_mine.c\n  dcgym arena verify tcp-mine.json\n  dcgym arena table"
+    )
+    verbs = add_command(commands, "arena", summary, example).add_subparsers(dest="verb", metavar="VERB", required=True)
+
+    def add(verb: str, summary: str, example: str) -> ArgumentParser:
+        return _add(verbs, verb, summary, example, _delegate("dc_gym.arena.command"))
+
+    run = add("run", "play an entrant, and write its row; again, it goes on where it was stopped", "dcgym arena run dctcp")
+    entrant = "the name of a control, a policy (.npz, .py), a TCP (.c), or a NIC's algorithm (.h)"
+    run.add_argument("entrant", metavar="ENTRANT", help=entrant)
+    run.add_argument("--track", default="", metavar="TRACK", help="the track that it must play (default: its own)")
+    run.add_argument("--case", dest="cases", action="append", default=[], metavar="NAME", help="play this case only (repeatable)")
+    setting = "a key of agent, nic or controller that belongs to the entrant (repeatable)"
+    run.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=setting)
+    run.add_argument("--secret", metavar="FILE|TEXT", help="play the held-out cases that this secret draws")
+    run.add_argument("--tell-secret", action="store_true", help="write the secret into the row, beside its SHA-256")
+    run.add_argument("--out", type=Path, metavar="DIR", help="folder of runs and rows (default: results/arena)")
+    run.add_argument("--address", metavar="HOST:PORT", help="run on the Ray cluster at this address, or auto")
+    run.add_argument("--retry", action="store_true", help="repeat runs that failed or are unfit")
+    _add_force(run)
+    _add_jobs(run)
+    verify = add("verify", "make the runs of rows again, and tell each difference", "dcgym arena verify dctcp.json --sample 2")
+    verify.add_argument("rows", nargs="+", type=Path, metavar="ROW", help="a row's file")
+    verify.add_argument("--case", dest="cases", action="append", default=[], metavar="NAME", help="only this case (repeatable)")
+    verify.add_argument("--sample", type=arguments.count, metavar="N", help="only so many cases, drawn at random")
+    verify.add_argument("--entrant", type=Path, metavar="FILE", help="the entrant's file, for a row of a file; it is run")
+    verify.add_argument("--secret", metavar="FILE|TEXT", help="the secret of held-out cases, if the row does not tell it")
+    verify.add_argument("--any-release", action="store_true", help="compare digests also with a row of another release")
+    _add_jobs(verify)
+    table = add("table", "rank rows within their tracks, and write the page", "dcgym arena table results/arena/*.json")
+    table.add_argument("rows", nargs="*", type=Path, metavar="ROW", help="rows beside those that ship")
+    table.add_argument("--out", type=Path, metavar="FILE", help="the page to write (default: results/arena/index.html)")
+    _add_force(table)
+    _add_quiet(table)
+    commit = add("commit", "print the SHA-256 of a secret, to publish before anybody plays", "dcgym arena commit secret.txt")
+    commit.add_argument("secret", metavar="FILE|TEXT", help="the secret")
+    _add_quiet(commit)
+
+
+def _add_jobs(parser: ArgumentParser) -> None:
+    help_text = "number of labs that run at the same time (default: one per CPU)"
+    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help=help_text)
+    _add_quiet(parser)
+
+
 def _add_plot(commands: Any) -> None:
     one, many = "dcgym plot results/nv-2", "dcgym plot results/sweep --x topology.buffer --y mean_srtt_us --y utilization"
     trace = f"{one} --trace nv-2.json"
@@ -712,6 +760,7 @@ ADD = {
     "export": _add_export,
     "study": _add_study,
     "reproduce": _add_reproduce,
+    "arena": _add_arena,
     "plot": _add_plot,
     "report": _add_report,
     "list": _add_list,
