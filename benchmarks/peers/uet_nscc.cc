@@ -46,7 +46,7 @@ struct Flow {
 	std::unique_ptr<UecSrc> src;
 };
 
-Flow begin(const uint32_t *event)
+Flow start(const uint32_t *event)
 {
 	const linkspeed_bps line = speedFromMbps((uint64_t)event[MBPS]);
 	const simtime_picosec base = event[BASE] * PS_PER_NS;
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 		EventList::_lasteventtime += (simtime_picosec)(uint32_t)(event[NOW] - before) * PS_PER_NS;
 		before = event[NOW];
 		if (event[FLAGS] & NEW_FLOW)
-			flow = begin(event);
+			flow = start(event);
 		decide(*flow.src, event);
 		windows << flow.src->_cwnd << '\n';
 	}
