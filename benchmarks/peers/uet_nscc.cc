@@ -112,7 +112,8 @@ int main(int argc, char **argv)
 
 		for (uint32_t &number : event)
 			cells >> number >> comma;
-		Packet::set_packet_size(event[PACKET]);
+		if (!flow.src) /* all flows have one size */
+			Packet::set_packet_size((int)event[PACKET]);
 		EventList::_lasteventtime += (simtime_picosec)(uint32_t)(event[NOW] - before) * PS_PER_NS;
 		before = event[NOW];
 		if (event[FLAGS] & NEW_FLOW)
