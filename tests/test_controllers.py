@@ -36,12 +36,12 @@ def add(cards: Path, name: str, text: str) -> None:
 
 def test_rows_are_the_places_in_records() -> None:
     rows = [controller.row for name in controllers.names() if (controller := controllers.find(name))]
-    assert rows == list(range(32)), "a new one gets the next number: digests hang on them"
-    assert [controllers.names()[row] for row in (0, 6, 19, 30, 31)] == ["dctcp", "dcqcn", "none", "cdg", "agent"]
+    assert rows == list(range(33)), "a new one gets the next number: digests hang on them"
+    assert [controllers.names()[row] for row in (0, 6, 19, 30, 31, 32)] == ["dctcp", "dcqcn", "none", "cdg", "agent", "nscc"]
 
 
 def test_a_folder_with_a_card_is_an_algorithm(cards: Path) -> None:
-    add(cards, "two_words", 'row = 32\nlabel = "Two words"\necn = true\ntelemetry = true\nmarker = "d"\n')
+    add(cards, "two_words", 'row = 33\nlabel = "Two words"\necn = true\ntelemetry = true\nmarker = "d"\n')
     loaded = controllers._shipped()
     assert (loaded[-1].name, loaded[-1].kernel_name, loaded[-1].label) == ("two-words", "two-words", "Two words")
     assert loaded[-1].nic and loaded[-1].ecn and loaded[-1].telemetry and (loaded[-1].color, loaded[-1].marker) == (None, "d")
@@ -50,7 +50,7 @@ def test_a_folder_with_a_card_is_an_algorithm(cards: Path) -> None:
 
 def test_a_table_is_a_tcp(cards: Path) -> None:
     with (cards / "tcp.toml").open("a") as file:
-        file.write('\n[bbr-ecn]\nrow = 32\nkernel_name = "bbr"\necn = true\n')
+        file.write('\n[bbr-ecn]\nrow = 33\nkernel_name = "bbr"\necn = true\n')
     tcp = controllers._shipped()[-1]
     assert (tcp.name, tcp.kernel_name, tcp.label, tcp.ecn, tcp.nic) == ("bbr-ecn", "bbr", "bbr-ecn", True, False)
 
@@ -58,9 +58,9 @@ def test_a_table_is_a_tcp(cards: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("row = 6\n", "row = 6 is that of 'dcqcn'; give the next free one, 32"),
-        ("ecn = true\n", "row = None is no number; give the next free one, 32"),
-        ('row = 32\ncolour = "red"\n', "colour is no key of a card; give some of: color, "),
+        ("row = 6\n", "row = 6 is that of 'dcqcn'; give the next free one, 33"),
+        ("ecn = true\n", "row = None is no number; give the next free one, 33"),
+        ('row = 33\ncolour = "red"\n', "colour is no key of a card; give some of: color, "),
     ],
 )
 def test_a_wrong_card_is_one_line_that_says_where(cards: Path, text: str, fault: str) -> None:

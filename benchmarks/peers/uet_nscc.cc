@@ -46,7 +46,7 @@ struct Flow {
 	std::unique_ptr<UecSrc> src;
 };
 
-Flow begin(const uint32_t *event)
+Flow start(const uint32_t *event)
 {
 	const linkspeed_bps line = speedFromMbps((uint64_t)event[MBPS]);
 	const simtime_picosec base = event[BASE] * PS_PER_NS;
@@ -112,11 +112,12 @@ int main(int argc, char **argv)
 
 		for (uint32_t &number : event)
 			cells >> number >> comma;
-		Packet::set_packet_size(event[PACKET]);
+		if (!flow.src) /* all flows have one size */
+			Packet::set_packet_size((int)event[PACKET]);
 		EventList::_lasteventtime += (simtime_picosec)(uint32_t)(event[NOW] - before) * PS_PER_NS;
 		before = event[NOW];
 		if (event[FLAGS] & NEW_FLOW)
-			flow = begin(event);
+			flow = start(event);
 		decide(*flow.src, event);
 		windows << flow.src->_cwnd << '\n';
 	}

@@ -21,7 +21,7 @@ from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import ACK, MARKED, NACK, TIMEOUT, TRIMMED, NicEvent, NicFlow
 
 COMMIT = "40ccb0526bb6297eeb22ab33f9934fb35278dbaf"
-BUILD = "cmake -S htsim/sim -B build -DCMAKE_BUILD_TYPE=Release && make -C build htsim"
+BUILD = "htsim/sim/uec.cpp and what it needs by g++ 12 -std=c++17 -w -c; ar rcs build/libhtsim.a"
 SOURCE = Path(__file__).resolve().with_name("uet_nscc.cc")
 FLAGS = ("-O2", "-std=c++17", "-w")
 LIVES, EVENTS, SEED = 100, 1000, 1

@@ -137,6 +137,8 @@ static int check_settings(const struct record_place *at, const struct nic_settin
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && !rc; i++)
 		rc = record_number(at, numbers[i].field, numbers[i].value, numbers[i].min, numbers[i].max);
+	if (!rc && s->entropies & (s->entropies - 1))
+		rc = record_refuse(at, "entropies", "%u is no power of two", s->entropies);
 	return rc;
 }
 

@@ -192,8 +192,9 @@ static __noinline uint32_t declare_lost(struct nic_sender *s, uint64_t end, bool
 
 /*
  * A packet is lost if one has arrived that left so many behind it: 1.5 windows, as in UecSrc::runSleek
- * (uec.cpp:1433), where the receiver counts what is early, and 1.5 of the largest window is enough. Paths may
- * differ by as much as all queues hold where no window bounds that.
+ * (uec.cpp:1433), where the receiver counts what is early, and 1.5 of the largest window is enough. Behind a
+ * cut of the window it is what is still under way. Without a window paths may differ by as much as all queues
+ * hold.
  */
 static __always_inline uint64_t reorder_packets(const struct nic_sender *s)
 {
@@ -201,6 +202,8 @@ static __always_inline uint64_t reorder_packets(const struct nic_sender *s)
 
 	if (!s->window_bytes)
 		return NIC_WINDOW_PACKETS / 2;
+	if (packets < under_way(s))
+		packets = under_way(s);
 	return packets > REORDER_LEAST ? packets : REORDER_LEAST;
 }
 
