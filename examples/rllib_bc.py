@@ -38,9 +38,7 @@ def main() -> None:
     args = arguments()
     env = gymnasium.make(args.task)
     config = BCConfig().environment(observation_space=env.observation_space, action_space=env.action_space)
-    config.offline_data(
-        input_=[str(args.episodes.resolve())], input_read_episodes=True, dataset_num_iters_per_learner=UPDATES
-    )
+    config.offline_data(input_=[str(args.episodes.resolve())], input_read_episodes=True, dataset_num_iters_per_learner=UPDATES)
     config.training(lr=1e-3, train_batch_size_per_learner=256)
     config.rl_module(model_config={"fcnet_hiddens": [64, 64]})
     config.debugging(seed=args.seed, log_level="ERROR")

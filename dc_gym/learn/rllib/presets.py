@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hyper-parameters by name. A preset has sections for each algorithm, as in a configuration file (docs/training.md).
+"""Hyper-parameters by name. A preset has sections for each algorithm, as in a configuration file (docs/training.md); its `run`
+gives defaults.
 
 `iroko-thesis` is Table 2 of Iroko's thesis (Ruffy, UBC 2019). That table does not give discount, nets, replay size and batch of
 DDPG, or REINFORCE's batch; these are today's RLlib defaults, or ours where a comment says so. `default` is ours: usual values and
@@ -119,15 +120,19 @@ PRESETS: Mapping[str, Mapping[str, Sections]] = {
     },
     SUITE: {
         "PPO": {
+            "run": {"steps": 40_000, "labs": 8, "evaluate_every": 5, "evaluate_episodes": 5},
             "training": {
-                "lr": 1e-3,
+                "lr": 3e-3,
                 "gamma": 0.9,
-                "lambda_": 0.9,
+                "lambda_": 0.5,  # what comes next is often beyond what is observed, and a step's effect shows within few
                 "train_batch_size_per_learner": 1000,
                 "minibatch_size": 250,
                 "num_epochs": 10,
+                "clip_param": 0.2,
+                "use_kl_loss": False,
+                "vf_clip_param": 1e9,  # RLlib's 10 cuts off the gradient of errors above 3, where returns are in the tens
             },
-            "model": _SMALL,
+            "model": _SMALL | {"net": "sets", "hidden": [32, 32], "log_std": -0.3, "value_scale": 10.0},
         },
     },
     "iroko-thesis": {

@@ -55,6 +55,13 @@ class Layout:
             at += count
         return cls(np.array(own, np.int64).reshape(-1, actors).T, np.array(network, np.int64))
 
+    def features(self, observation: Sequence[str]) -> str:
+        """Returns in words what is observed."""
+        own, network = (
+            ", ".join(observation[place].rpartition("/")[2] for place in places) for places in (self.actors[0], self.network)
+        )
+        return f"{own or 'nothing'} of each and {network or 'nothing'} of the network"
+
 
 @dataclass(frozen=True, slots=True)
 class SharedLayer:
@@ -115,9 +122,9 @@ def onto(policy: AgentPolicy, observation: Sequence[str], hosts: Sequence[str], 
     is_plain = policy.agents == CENTRAL and policy.output != ARGMAX and policy.obs_mean is None
     if min(len(policy.hosts), len(hosts)) < 2 or not is_plain:
         raise UsageError("it does not set one value for each of several hosts or flows, or has a filter; train one that does")
-    if before.actors.shape[1] != after.actors.shape[1] or len(before.network) != len(after.network):
-        seen = [f"{layout.actors.shape[1]} of each and {len(layout.network)} of the network" for layout in (before, after)]
-        raise UsageError(f"it observes {seen[0]}, and there are {seen[1]}; give a spec with the same agent.observe")
+    seen, there = before.features(policy.observation), after.features(observation)
+    if seen != there:
+        raise UsageError(f"it observes {seen}, and there are {there}; give a spec with the same agent.observe")
     weights, biases = [], []
     for number, (weight, bias) in enumerate(zip(policy.weights, policy.biases, strict=True)):
         layer = SharedLayer.read(weight, bias, len(policy.hosts), None if number else before)

@@ -71,5 +71,23 @@ def test_weights_of_their_own_and_other_features_are_refused() -> None:
     odd = replace(policy(3), weights=(weights[0] + np.eye(*weights[0].shape), *weights[1:]))
     with pytest.raises(UsageError, match="do not share their weights"):
         onto(odd, names(6), policy(6).hosts, {})
-    with pytest.raises(UsageError, match="observes 2 of each and 1 of the network, and there are 1 of each and 0"):
-        onto(policy(3), names(6)[:6], policy(6).hosts, {})
+    with pytest.raises(UsageError, match="running, left of each and backlog of the network, and there are running, rate of"):
+        onto(policy(3), [name.replace("left", "rate") for name in names(6)], policy(6).hosts, {})
+
+
+@pytest.mark.parametrize("network", [(), ("s1-eth3/backlog",)])
+def test_the_dense_net_takes_an_observation_that_is_not_scaled(network: tuple[str, ...]) -> None:
+    import torch
+
+    from dc_gym.learn.rllib.algorithms.set_module import SetNet
+
+    observed = (*network, *(f"h{number}/rate" for number in range(3)))
+    layout = Layout.of(observed, 3)
+    net = SetNet(layout, (4, 5))
+    observations = torch.randn(20, len(observed)) * 7 + 3
+    net.fit(observations)
+    x = observations.numpy()
+    for number, layer in enumerate(net.shared()):
+        weight, bias = layer.dense(3, None if number else layout)
+        x = (np.tanh(x) if number else x) @ weight.T + bias
+    np.testing.assert_allclose(x, net(observations).detach().numpy(), atol=1e-5)
