@@ -42,8 +42,9 @@ def other_release(claimed: Claimed, progress: Progress) -> list[str]:
     row, track = claimed.row, claimed.entrant.track
     rows = [("release", row.release, __version__), ("suite", row.suite, track.suite)]
     with scratch(Path(tempfile.gettempdir()), "dcgym-verify-") as folder:
-        spec = play.points(claimed.entrant, claimed.cases[:1], claimed.secret, folder)[0].spec
-        today = _environment(spec, progress)
+        cases = [case for case in track.cases.values() if case.name in row.cases]
+        specs = {point.kind: point.spec for point in play.points(claimed.entrant, cases, claimed.secret, folder)}
+        today = play.merged(_environment(spec, progress) for spec in specs.values())
     rows += [(name, row.environment.get(name, "-"), today.get(name, "-")) for name in {**row.environment, **today}]
     lines = [f"other release: {name} {theirs} in the row, {ours} here" for name, theirs, ours in rows if theirs != ours]
     if not lines and row.fingerprint != (ours := fingerprint.fingerprint(today)):

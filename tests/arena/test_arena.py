@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from facts import states
 
+from dc_gym import __version__
 from dc_gym.arena import entrant, page, play, ranking, row, suite, verify
 from dc_gym.arena.row import CaseRow, Row
 from dc_gym.arena.suite import Secret
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
+from dc_gym.results.fingerprint import fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = Secret("a secret of tests")
@@ -221,3 +223,17 @@ def test_a_setting_replaces_nothing_of_a_case(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         play.points(player, list(player.track.cases.values()), None, tmp_path)
     assert states(str(error.value), "--set controller.name=cubic ... value of its own")
+
+
+def test_a_row_is_of_the_environment_of_all_its_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "_environment", lambda spec, _: {spec.controller.name: "1"})
+    player = entrant.resolve("secn1")
+    environment = {"dctcp": "1", "dcqcn": "1"}
+    cases = {name: CaseRow(DIGESTS, {}) for name in player.track.cases}
+    made = Row(
+        "secn1", "marking", "", (), {}, __version__, player.track.suite, fingerprint(environment), environment, "", "", cases
+    )
+    some = list(player.track.cases.values())[-1:]
+    assert verify.other_release(verify.Claimed(made, player, None, some), Quiet()) == []
+    forged = replace(made, fingerprint="f" * 16)
+    assert states(verify.other_release(verify.Claimed(forged, player, None, some), Quiet())[0], "f" * 16 + " ... was changed")
