@@ -180,7 +180,7 @@ def test_a_digest_that_depends_on_the_order_is_told(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(play, "run", run)
     monkeypatch.setattr(play.measures, "measure", lambda *_: dict.fromkeys(case.measures, 0.0))
-    lines = list(verify.differences(claimed, 1, Quiet()))
+    lines = list(verify.differences(claimed, tmp_path, 1, Quiet()))
     assert calls == [3, 1, 1, 1]
     for line, digest in zip(lines, DIGESTS, strict=True):
         assert states(line, f"digest {digest} ... {'1' * 32} here ... depends on the order")
@@ -225,15 +225,24 @@ def test_a_setting_replaces_nothing_of_a_case(tmp_path: Path) -> None:
     assert states(str(error.value), "--set controller.name=cubic ... value of its own")
 
 
-def test_a_row_is_of_the_environment_of_all_its_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_is_of_the_environment_of_all_its_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "_environment", lambda spec, _: {spec.controller.name: "1"})
     player = entrant.resolve("secn1")
     environment = {"dctcp": "1", "dcqcn": "1"}
     cases = {name: CaseRow(DIGESTS, {}) for name in player.track.cases}
-    made = Row(
-        "secn1", "marking", "", (), {}, __version__, player.track.suite, fingerprint(environment), environment, "", "", cases
-    )
+    stamp = (__version__, player.track.suite, fingerprint(environment), environment)
+    made = Row("secn1", "marking", "", (), {}, *stamp, "", "", cases)
     some = list(player.track.cases.values())[-1:]
-    assert verify.other_release(verify.Claimed(made, player, None, some), Quiet()) == []
-    forged = replace(made, fingerprint="f" * 16)
-    assert states(verify.other_release(verify.Claimed(forged, player, None, some), Quiet())[0], "f" * 16 + " ... was changed")
+    assert verify.other_release(verify.Claimed(made, player, None, some), tmp_path, Quiet()) == []
+    forged = verify.Claimed(replace(made, fingerprint="f" * 16), player, None, some)
+    assert states(verify.other_release(forged, tmp_path, Quiet())[0], "f" * 16 + " ... was changed")
+
+
+@pytest.mark.lab
+def test_two_rows_of_one_header_are_made_again(capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [str(path) for path in sorted(row.SHIPPED.glob("nic-crammer*.json"))]
+    words = ["--entrant", str(ROOT / "examples/crammer.h"), "--case", "many-to-one-10g", "--any-release", "--quiet"]
+    status = main(["arena", "verify", *paths, *words])
+    told = capsys.readouterr().out
+    assert len(paths) == 2 and told.count("crammer: ") == 2 and "digest" not in told
+    assert status == ("other release" in told)
