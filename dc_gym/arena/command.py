@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from dc_gym.arena.row import Row
 from dc_gym.arena.suite import Case, Secret
 from dc_gym.base import bounded, terminal
 from dc_gym.base.errors import UsageError
-from dc_gym.base.files import in_full
+from dc_gym.base.files import in_full, scratch
 from dc_gym.base.outputs import is_marked, require_place
 from dc_gym.base.progress import Progress
 from dc_gym.base.terminal import say
@@ -73,7 +74,8 @@ def _run(args: Namespace, progress: Progress) -> int:
 def _verify(args: Namespace, progress: Progress) -> int:
     read = [(path, rows.read(path)) for path in args.rows]
     claims = [(path, _claimed(args, path, row)) for path, row in read]
-    return max([_judge(args, path, claimed, progress) for path, claimed in claims])
+    with scratch(Path(tempfile.gettempdir()), "dcgym-verify-") as folder:  # one: a plug-in is loaded once, where it lies first
+        return max([_judge(args, path, claimed, folder / str(n), progress) for n, (path, claimed) in enumerate(claims)])
 
 
 def _claimed(args: Namespace, path: Path, row: Row) -> verify.Claimed:
@@ -115,10 +117,10 @@ def _told(source: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {digest[:16]}" for name, digest in source.items()) or "no file"
 
 
-def _judge(args: Namespace, path: Path, claimed: verify.Claimed, progress: Progress) -> int:
-    lines = verify.other_release(claimed, progress)
+def _judge(args: Namespace, path: Path, claimed: verify.Claimed, folder: Path, progress: Progress) -> int:
+    lines = verify.other_release(claimed, folder, progress)
     if not lines or args.any_release:
-        lines += verify.differences(claimed, args.jobs or cpus(), progress)
+        lines += verify.differences(claimed, folder, args.jobs or cpus(), progress)
     for line in lines:
         say(f"{path}: {line}")
     runs = f"{len(claimed.cases)} of {len(claimed.row.cases)} cases"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from dc_gym import __version__
@@ -12,6 +12,7 @@ from dc_gym.arena.entrant import Entrant
 from dc_gym.arena.row import DIGEST_DIGITS, CaseRow, Row
 from dc_gym.arena.suite import SEEDS, Case, Secret
 from dc_gym.base.progress import Progress
+from dc_gym.results import fingerprint
 from dc_gym.results.results import Result
 from dc_gym.run.sweep.grid import Point
 from dc_gym.study import collect
@@ -49,6 +50,11 @@ def case_row(case: Case, results: Mapping[str, Result]) -> CaseRow:
     )
 
 
+def merged(environments: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Returns the parts of the environments of several kinds of runs, such as runs with NICs and without."""
+    return {name: identity for environment in environments for name, identity in environment.items()}
+
+
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return measures.rounded(sum(known) / len(known)) if len(known) == len(values) else None
@@ -58,7 +64,7 @@ def row(
     entrant: Entrant, cases: Sequence[Case], results: Mapping[str, Result], secret: Secret | None, *, tell_secret: bool = False
 ) -> Row:
     """Returns the row of an entrant from its results."""
-    manifest = next(iter(results.values())).manifest
+    environment = merged(result.manifest["environment"] for result in results.values())
     return Row(
         entrant=entrant.name,
         track=entrant.track.name,
@@ -67,8 +73,8 @@ def row(
         source=entrant.source,
         release=__version__,
         suite=entrant.track.suite,
-        fingerprint=manifest["fingerprint"],
-        environment=manifest["environment"],
+        fingerprint=fingerprint.fingerprint(environment),
+        environment=environment,
         held_out=secret.sha256 if secret else "",
         secret=secret.text if secret and tell_secret else "",
         cases={case.name: case_row(case, results) for case in cases},

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ from dc_gym.arena import play
 from dc_gym.arena.entrant import Entrant
 from dc_gym.arena.row import DIGEST_DIGITS, Row
 from dc_gym.arena.suite import Case, Secret
-from dc_gym.base.files import scratch
 from dc_gym.base.progress import Progress
 from dc_gym.kernel import openvswitch
 from dc_gym.results import fingerprint
@@ -37,13 +35,13 @@ class Claimed:
     cases: Sequence[Case]
 
 
-def other_release(claimed: Claimed, progress: Progress) -> list[str]:
+def other_release(claimed: Claimed, folder: Path, progress: Progress) -> list[str]:
     """Returns a line for each part of the release in which the row was made elsewhere; no line: it was made in this one."""
     row, track = claimed.row, claimed.entrant.track
     rows = [("release", row.release, __version__), ("suite", row.suite, track.suite)]
-    with scratch(Path(tempfile.gettempdir()), "dcgym-verify-") as folder:
-        spec = play.points(claimed.entrant, claimed.cases[:1], claimed.secret, folder)[0].spec
-        today = _environment(spec, progress)
+    cases = [case for case in track.cases.values() if case.name in row.cases]
+    specs = {point.kind: point.spec for point in play.points(claimed.entrant, cases, claimed.secret, folder)}
+    today = play.merged(_environment(spec, progress) for spec in specs.values())
     rows += [(name, row.environment.get(name, "-"), today.get(name, "-")) for name in {**row.environment, **today}]
     lines = [f"other release: {name} {theirs} in the row, {ours} here" for name, theirs, ours in rows if theirs != ours]
     if not lines and row.fingerprint != (ours := fingerprint.fingerprint(today)):
@@ -57,27 +55,26 @@ def _environment(spec: Spec, progress: Progress) -> dict[str, str]:
     return dict(ground.environment(openvswitch.ensure(progress)))
 
 
-def differences(claimed: Claimed, jobs: int, progress: Progress) -> Iterator[str]:
-    """Makes the runs again, and yields a line for each difference from the row."""
+def differences(claimed: Claimed, folder: Path, jobs: int, progress: Progress) -> Iterator[str]:
+    """Makes the runs again in a folder, and yields a line for each difference from the row."""
     order = secrets.randbelow(ORDERS)
-    with scratch(Path(tempfile.gettempdir()), "dcgym-verify-") as folder:
-        runs = play.points(claimed.entrant, claimed.cases, claimed.secret, folder)
-        drawn = Stream(order, "arena order").shuffled(runs)
-        progress.note(f"order {order}: {', '.join(run.name for run in drawn)}")
-        results = play.run(drawn, folder, StudyOptions(folder, jobs=jobs), progress)
-        for case in claimed.cases:
-            made, theirs = play.case_row(case, results), claimed.row.cases[case.name]
-            by_name = [run for run in runs if run.values["case"] == case.name]
-            for run, digest, stated in zip(by_name, made.digests, theirs.digests, strict=True):
-                if digest != stated:
-                    yield f"{run.name}: digest {stated} in the row, {digest} here{_again(run, digest, folder, progress)}"
-            if made.digests == theirs.digests:
-                yield from (
-                    f"{case.name}: {name} {theirs.measures.get(name, 'is missing')} in the row, its runs give {value}"
-                    for name, value in made.measures.items()
-                    if theirs.measures.get(name, "") != value
-                )
-                yield from (f"{case.name}: {name} is no measure of the case" for name in theirs.measures.keys() - made.measures)
+    runs = play.points(claimed.entrant, claimed.cases, claimed.secret, folder)
+    drawn = Stream(order, "arena order").shuffled(runs)
+    progress.note(f"order {order}: {', '.join(run.name for run in drawn)}")
+    results = play.run(drawn, folder, StudyOptions(folder, jobs=jobs), progress)
+    for case in claimed.cases:
+        made, theirs = play.case_row(case, results), claimed.row.cases[case.name]
+        by_name = [run for run in runs if run.values["case"] == case.name]
+        for run, digest, stated in zip(by_name, made.digests, theirs.digests, strict=True):
+            if digest != stated:
+                yield f"{run.name}: digest {stated} in the row, {digest} here{_again(run, digest, folder, progress)}"
+        if made.digests == theirs.digests:
+            yield from (
+                f"{case.name}: {name} {theirs.measures.get(name, 'is missing')} in the row, its runs give {value}"
+                for name, value in made.measures.items()
+                if theirs.measures.get(name, "") != value
+            )
+            yield from (f"{case.name}: {name} is no measure of the case" for name in theirs.measures.keys() - made.measures)
 
 
 def _again(run: Point, digest: str, folder: Path, progress: Progress) -> str:

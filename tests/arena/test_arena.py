@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from facts import states
 
+from dc_gym import __version__
 from dc_gym.arena import entrant, page, play, ranking, row, suite, verify
 from dc_gym.arena.row import CaseRow, Row
 from dc_gym.arena.suite import Secret
 from dc_gym.base.errors import UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
+from dc_gym.results.fingerprint import fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = Secret("a secret of tests")
@@ -178,7 +180,7 @@ def test_a_digest_that_depends_on_the_order_is_told(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(play, "run", run)
     monkeypatch.setattr(play.measures, "measure", lambda *_: dict.fromkeys(case.measures, 0.0))
-    lines = list(verify.differences(claimed, 1, Quiet()))
+    lines = list(verify.differences(claimed, tmp_path, 1, Quiet()))
     assert calls == [3, 1, 1, 1]
     for line, digest in zip(lines, DIGESTS, strict=True):
         assert states(line, f"digest {digest} ... {'1' * 32} here ... depends on the order")
@@ -221,3 +223,26 @@ def test_a_setting_replaces_nothing_of_a_case(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         play.points(player, list(player.track.cases.values()), None, tmp_path)
     assert states(str(error.value), "--set controller.name=cubic ... value of its own")
+
+
+def test_a_row_is_of_the_environment_of_all_its_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "_environment", lambda spec, _: {spec.controller.name: "1"})
+    player = entrant.resolve("secn1")
+    environment = {"dctcp": "1", "dcqcn": "1"}
+    cases = {name: CaseRow(DIGESTS, {}) for name in player.track.cases}
+    stamp = (__version__, player.track.suite, fingerprint(environment), environment)
+    made = Row("secn1", "marking", "", (), {}, *stamp, "", "", cases)
+    some = list(player.track.cases.values())[-1:]
+    assert verify.other_release(verify.Claimed(made, player, None, some), tmp_path, Quiet()) == []
+    forged = verify.Claimed(replace(made, fingerprint="f" * 16), player, None, some)
+    assert states(verify.other_release(forged, tmp_path, Quiet())[0], "f" * 16 + " ... was changed")
+
+
+@pytest.mark.lab
+def test_two_rows_of_one_header_are_made_again(capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [str(path) for path in sorted(row.SHIPPED.glob("nic-crammer*.json"))]
+    words = ["--entrant", str(ROOT / "examples/crammer.h"), "--case", "many-to-one-10g", "--any-release", "--quiet"]
+    status = main(["arena", "verify", *paths, *words])
+    told = capsys.readouterr().out
+    assert len(paths) == 2 and told.count("crammer: ") == 2 and "digest" not in told
+    assert status == ("other release" in told)
