@@ -13,7 +13,7 @@ from dc_gym.cli.main import main
 from dc_gym.methods.rlcc.decision import MAX_ACTION
 from dc_gym.methods.rlcc.offline import boost
 from dc_gym.methods.rlcc.trees import Trees
-from dc_gym.nets.nic_policy import NicPolicy
+from dc_gym.nets.nic_policy import NicPolicy, TablePolicy
 
 BOOST = ("method", "rlcc", "boost")
 
@@ -31,10 +31,13 @@ def test_trees_act_as_gbrl_says_and_cut_where_a_queue_stays(
     trees = NicPolicy.read(out).policy
     assert isinstance(trees, Trees) and len(trees.inputs) == 4
     inputs = np.random.default_rng(1).normal(1.0, 1.0, (500, 4)).astype(np.float32)
+    for row, column, border in zip(inputs, trees.inputs.reshape(-1), trees.borders.reshape(-1), strict=False):
+        row[column] = border - boost.BORDER_OFFSET  # exactly what GBRL compares with
     said: Any = learner.predict(inputs, requires_grad=False, tensor=False)
-    assert trees(inputs) == pytest.approx(np.clip(1.0 + said.reshape(-1), 1 / MAX_ACTION, MAX_ACTION), abs=1e-6)
-    raised, cut = trees([[1, -0.7, 1, -0.7], [1, 5, 1, 5]])
-    assert cut < 1 < raised
+    expected = np.clip(1.0 + said.reshape(-1), 1 / MAX_ACTION, MAX_ACTION)
+    assert trees(inputs) == pytest.approx(expected, abs=1e-6)
+    assert TablePolicy(NicPolicy.read(out).table())(inputs) == pytest.approx(expected, abs=1e-3)
+    assert trees([1, 5, 1, 5]) < 1
 
 
 def test_too_many_trees_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,6 +32,8 @@ LEARNING_RATE = 0.1
 STRUCTURE = {"max_depth": DEPTH, "n_bins": 256, "min_data_in_leaf": 0, "par_th": 2, "grow_policy": "oblivious"}
 OPTIMIZER = {"algo": "SGD", "init_lr": 1.0, "start_idx": 0, "stop_idx": 1}
 SCORE = {"split_score_func": "L2", "generator_type": "Quantile", "use_control_variates": False}
+BORDER_OFFSET = 2.0**-15
+"""Borders of GBRL are values of inputs. They move up by so much, so that the last bit does not decide in the NIC's integers."""
 KEPT = 1.0
 """The action before the first tree."""
 
@@ -72,7 +74,7 @@ def of_ensemble(ensemble: dict[str, Any]) -> Trees:
     leaves = np.zeros((count, LEAVES))
     leaves[np.repeat(np.arange(count), LEAVES), number] = -np.asarray(ensemble["values"], np.float64)[:, 0]
     inputs = np.asarray(ensemble["feature_indices"], np.int64)
-    return Trees(inputs, np.asarray(ensemble["feature_values"], np.float64), leaves, KEPT)
+    return Trees(inputs, np.asarray(ensemble["feature_values"], np.float64) + BORDER_OFFSET, leaves, KEPT)
 
 
 def _learner() -> Any:
