@@ -173,6 +173,8 @@ def read(path: Path | None, algorithm: str, options: Mapping[str, Any]) -> Confi
     settings = TrainingSettings(**sections.pop("run", {}) | run)
     for name, table in data.items():
         sections[name] = sections.get(name, {}) | table
+    if "output" in (offline := sections.get("offline_data", {})):
+        offline["output"] = str(Path(str(offline["output"])).absolute())  # Ray's processes have another working directory
     return Configuration(settings, sections, code)
 
 

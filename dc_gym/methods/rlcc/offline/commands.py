@@ -16,7 +16,7 @@ POLICY = "rlcc-tree, rlcc-mlp, rlcc-mlp8, rlcc-lstm, pccrl-lstm, record-tree, re
 
 def add(commands: Any) -> None:
     """Adds the commands below `commands` (argparse's subparsers)."""
-    for add_one in (_add_train, _add_distil, _add_explain, _add_export):
+    for add_one in (_add_train, _add_distil, _add_boost, _add_explain, _add_export):
         add_one(commands).set_defaults(command=_run)
     policy_commands.add(commands)
 
@@ -92,6 +92,16 @@ def _add_distil(commands: Any) -> argparse.ArgumentParser:
     band = "rows within a target of the target count so many times (default: 300 in model, 1 elsewhere)"
     parser.add_argument("--near-weight", type=float, metavar="X", help=band)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn (default: %(default)s)")
+    return parser
+
+
+def _add_boost(commands: Any) -> argparse.ArgumentParser:
+    summary = "trees by RL-CC's policy gradient on the fluid model, without a network, by GBRL (extra `gbrl`)"
+    parser = add_command(commands, "boost", summary, "dcgym method rlcc boost --out tree.npz")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the policy file to write")
+    _add_force(parser, "a file that was not made by this command")
+    parser.add_argument("--trees", type=int, default=64, metavar="N", help="one for each update (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the flows (default: %(default)s)")
     return parser
 
 
