@@ -207,6 +207,14 @@ def test_a_run_with_a_policy_measures_its_ideal(folder):
     assert len(slowdowns) == 1 and np.isfinite(slowdowns).all() and slowdowns[0] == pytest.approx(1, abs=0.05)
 
 
+def test_a_result_with_ideal_times_of_the_closed_form_is_read_back(folder):
+    sized = ("workload.size=100kB", "topology.pairs=1", "time.warmup=0s", "time.duration=2s")
+    result = load_result(run(folder, "out", *sized, "metrics.slowdown=closed-form").path)
+    assert result.manifest["ideal"] == {"method": "closed-form"}
+    (slowdown,) = result.derived("flow_metrics")["slowdown"].to_numpy()
+    assert 1 < slowdown < 3
+
+
 BAD = {
     "unknown key": (["--set", "topology.rat=1"], r"topology.rat"),
     "unknown topology": (["--set", "topology.preset=torus"], r"topology.preset .*torus.*dumbbell-10m"),

@@ -173,7 +173,7 @@ def of(
         if not router.balance:  # it is the time over one path
             closed[of_flow == number] = path_class.closed_form_ns(sizes[of_flow == number])
     if measure is None or not len(classes):
-        return Ideal(of_flow, closed, closed, None, {"method": "closed-form", "classes": len(classes)})
+        return Ideal(of_flow, closed, closed, None, {"method": "closed-form"})
     groups = _groups(schedule, of_flow)
     curves = {}
     for (number, controller), rows in groups.items():

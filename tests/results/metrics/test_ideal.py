@@ -246,7 +246,9 @@ def test_another_network_controller_or_kernel_is_another_key(cache: Path) -> Non
 def test_without_a_measurement_the_closed_form_stands_in() -> None:
     times = find(schedule([1000]), None)
     assert (
-        times.fct_ns.tolist() == times.closed_form_ns.tolist() and times.error is None and times.facts["method"] == "closed-form"
+        times.fct_ns.tolist() == times.closed_form_ns.tolist()
+        and times.error is None
+        and times.facts == {"method": "closed-form"}
     )
 
 
