@@ -71,9 +71,7 @@ def test_weights_of_their_own_and_other_features_are_refused() -> None:
     odd = replace(policy(3), weights=(weights[0] + np.eye(*weights[0].shape), *weights[1:]))
     with pytest.raises(UsageError, match="do not share their weights"):
         onto(odd, names(6), policy(6).hosts, {})
-    with pytest.raises(
-        UsageError, match="running, left of each and backlog of the network, and there are running, rate of"
-    ):
+    with pytest.raises(UsageError, match="running, left of each and backlog of the network, and there are running, rate of"):
         onto(policy(3), [name.replace("left", "rate") for name in names(6)], policy(6).hosts, {})
 
 
