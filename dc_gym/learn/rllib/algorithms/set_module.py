@@ -58,9 +58,10 @@ class Scaled(nn.Module):
         self.register_buffer("deviation", torch.ones(features))
 
     def fit(self, x: torch.Tensor) -> None:
-        rows = x.flatten(0, -2)
-        self.mean.copy_(rows.mean(0))
-        self.deviation.copy_(rows.std(0, correction=0).clamp_min(LEAST_DEVIATION))
+        if len(self.mean):
+            rows = x.flatten(0, -2)
+            self.mean.copy_(rows.mean(0))
+            self.deviation.copy_(rows.std(0, correction=0).clamp_min(LEAST_DEVIATION))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y: torch.Tensor = (x - self.mean) / self.deviation
