@@ -143,7 +143,7 @@ class TrafficSpec:
     transport: str | None = key(
         TEXT,
         names=lambda: TRANSPORTS,
-        otherwise="`tcp`; `rdma` with an algorithm of the NICs",
+        otherwise="`tcp`; `rdma` with an algorithm of the NICs, `uec` with one that needs it",
         help="[transport](workloads.md#transports) of flows that name none: `tcp`; `udp`: full datagrams at "
         "`workload.rate`, which it needs; or `rdma` or [`uec`](nic.md#spraying), for which `controller.name` is an algorithm of "
         "the NICs. Beside these, `tcp` needs `controller.tcp`",

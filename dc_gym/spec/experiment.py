@@ -35,7 +35,7 @@ from dc_gym.spec.agent import AgentSpec
 from dc_gym.spec.capture import CaptureSpec
 from dc_gym.spec.episodes import EpisodesSpec, check_draws, drawn, with_values
 from dc_gym.spec.events import EVENTS, EventSpec, changes, scaled_rate, sections
-from dc_gym.spec.nic import FRAME_HEADERS_BYTES, NicSpec
+from dc_gym.spec.nic import FRAME_HEADERS_BYTES, RETRANSMITS, NicSpec
 from dc_gym.spec.settings import ControllerSpec, HostSpec, KernelSpec, LabSpec, MetricsSpec, MonitorSpec, TimeSpec
 from dc_gym.topologies import presets, telemetry
 from dc_gym.topologies.balance import Balance, switches_of
@@ -111,6 +111,8 @@ class Spec:
             object.__setattr__(self, "monitor", self.monitor.every(self._default_interval_ns()))
         object.__setattr__(self, "agent", self.agent.on(self.clock, self.topology.frame_bytes))
         object.__setattr__(self, "workload", self._with_transports())
+        if missing(self.nic, "retransmit"):
+            object.__setattr__(self, "nic", replace(self.nic, retransmit=RETRANSMITS[self.sprays]))
         check(self, "")
         if self.clock != CLOCKS[self.ground]:
             raise KeyFault("clock", self.clock, f'is not that of ground "{self.ground}"; give "{CLOCKS[self.ground]}"')
@@ -196,7 +198,8 @@ class Spec:
 
     def _with_transports(self) -> WorkloadSpec:
         """Returns the workload, and those beside it, with the transports that the file leaves out."""
-        transport = "rdma" if self.rdma else "tcp"
+        of_nic = "uec" if self.controller.sprayed else "rdma"
+        transport = of_nic if self.rdma else "tcp"
 
         def named(traffic: Any) -> Any:
             return replace(traffic, transport=transport) if missing(traffic, "transport") else traffic

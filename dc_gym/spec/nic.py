@@ -129,8 +129,11 @@ class NicSpec:
         help="`token`: a late packet makes the next one early, by at most itself, so that the rate holds; `spaced`: packets "
         "keep their distance, as in [HPCC's simulator](peers.md#hpcc-and-its-authors-simulator)",
     )
-    retransmit: str = key(
-        TEXT, "go-back-n", names=lambda: RETRANSMITS, help="`go-back-n`, or `selective`: only missing packets are sent again"
+    retransmit: str | None = key(
+        TEXT,
+        names=lambda: RETRANSMITS,
+        otherwise="`go-back-n`; with transport `uec` `selective`",
+        help="`go-back-n`, or `selective`: only missing packets are sent again",
     )
     balancer: str | None = key(
         TEXT,

@@ -194,7 +194,7 @@ def test_round_trip(path: Path, overrides: tuple[str, ...]) -> None:
 def test_every_registered_controller_loads(path: Path) -> None:
     for name in controllers.names():
         read = spec.load(path, [f"controller.name={name}"])
-        marks = name in ("dctcp", "dcqcn")
+        marks = name in ("dctcp", "dcqcn", "nscc")
         assert read.controller.ecn == marks
         queues = {port.queue for port in read.graph().switch_ports()}
         assert {(queue.kind, queue.marking.kind) for queue in queues} == {("port", "step" if marks else "none")}

@@ -18,7 +18,6 @@ from dc_gym.traffic.flows import RDMA_PORT
 ENTROPIES, ROUNDS, PAYLOAD_BYTES = 64, 4, 1440
 SPEC = f"""
 controller.name = "fixed"
-nic.retransmit = "selective"
 nic.trace = "off"
 time = {{ duration = "20ms", warmup = "0s" }}
 monitor.interval = "1ms"

@@ -26,7 +26,7 @@ from dc_gym.spec.experiment import NIC_POLICY_COPY, POLICY_COPY
 
 TITLES = ("name", "seed", "controller", "nic")  # keys of a spec in which runs of one scenario may differ
 ACTING = ("agents", "methods", "numpy")  # the parts of an environment that only runs of some controllers have
-TRANSPORTS = ("tcp", "rdma")  # follow from the controller, unless the spec sets them
+TRANSPORTS = ("tcp", "rdma", "uec")  # follow from the controller, unless the spec sets them
 MOST_TOLD = 4  # most keys in a title
 HASHES, HASH_DIGITS = ("inputs", "fingerprint"), 8  # values shown as hashes, and their digits in a title
 NAMED, GREY = ("name", "policy"), "#8A8A8A"
@@ -131,7 +131,7 @@ def _controller(result: Result) -> dict[str, Any]:
     spec: Mapping[str, Any] = result.manifest["spec"]
     identity = dict(spec.get("controller", {}))
     transports = [workload["transport"] for workload in _workloads(spec) if workload.get("transport") in TRANSPORTS]
-    if {"rdma", "uec"} & {workload.get("transport") for workload in _workloads(spec)} or spec.get("nic", {}).get("tcp"):
+    if {"rdma", "uec"} & set(transports) or spec.get("nic", {}).get("tcp"):
         identity |= {f"nic.{key}": value for key, value in spec.get("nic", {}).items()} | {"transports": transports}
     contents = {CONTENT: result.inputs.get(POLICY_COPY), f"nic.{CONTENT}": result.inputs.get(NIC_POLICY_COPY)}
     return identity | {name: str(content)[:HASH_DIGITS] for name, content in contents.items() if content is not None}
