@@ -29,6 +29,7 @@ SHARE_OF_DISTANCE, SHARE_OF_COST, SHARE_OF_EPISODES = 0.3, 0.2, 0.9
 that is measured by a cost has so much less of it, in so many episodes."""
 SEARCHED_EPISODES = 3
 """The episodes on which a constant is searched that has a level for each number."""
+SHOWN_LEVELS = 4
 CONFIDENCE = 0.95
 
 
@@ -140,7 +141,8 @@ def measure(
     if task.differ:
         say("search for a constant with a level for each number")
         found = search(spec, seeds[:SEARCHED_EPISODES], best_level, levels)
-        each = rung(f"constant {', '.join(f'{level:g}' for level in found)}", partial(Constant, level=found))
+        shown = ", ".join(f"{level:g}" for level in found) if len(found) <= SHOWN_LEVELS else f"with {len(found)} levels"
+        each = rung(f"constant {shown}", partial(Constant, level=found))
         best = max(best, each, key=lambda constant: interquartile_mean(constant.returns))
     rule = rung(task.rule, "max", *task.rule_keys)
     return Ladder(worst, best, rule, rung("oracle", task.oracle), measured)
