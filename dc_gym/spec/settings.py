@@ -284,7 +284,7 @@ class LabSpec:
         low=64 * MIB,
         otherwise="by hosts",
         help="memory of the lab; the default is 512 MiB, plus half a MiB for each host above 256, 8 KiB for each path of "
-        "flows above 8192, and 4 KiB for each flow over RDMA above 32768 ([scale](scale.md))",
+        "flows above 8192, and 4 KiB for each flow over RDMA above 2048 ([scale](scale.md))",
     )
     clock_read_ns: int = key(
         TIME,
@@ -327,7 +327,7 @@ class LabSpec:
         that of the nodes of jobs. Measured (docs/scale.md): 65 MiB for all, and a third of a MiB for each host.
         """
         needed = 512 * MIB + max(0, hosts - 256) * MIB // 2
-        needed += max(0, nic_flows - 32768) * 4 * KIB + max(0, job_nodes - 2**20) * NODE_BYTES
+        needed += max(0, nic_flows - 2048) * 4 * KIB + max(0, job_nodes - 2**20) * NODE_BYTES
         return self if self.memory_bytes is not None else replace(self, memory_bytes=needed)
 
 

@@ -65,7 +65,7 @@ def test_memory_follows_hosts_where_it_is_not_given(path: Path) -> None:
     lab = spec.load(path).lab
     assert lab.sized(256).memory_bytes == 512 << 20
     assert lab.sized(1256).memory_bytes == (512 << 20) + 1000 * (512 << 10)
-    assert lab.sized(2, nic_flows=32769).memory_bytes == (512 << 20) + (4 << 10)
+    assert lab.sized(2, nic_flows=2049).memory_bytes == (512 << 20) + (4 << 10)
     explicit = spec.load(path, ["lab.memory=100MiB"]).lab
     assert explicit.sized(1256) == explicit
 
