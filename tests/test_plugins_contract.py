@@ -125,6 +125,7 @@ OF_KEYS = {
     "storage": 3,
     "replicas": 1,
     "size_scale": 0.5,
+    "slowdown": 1.5,
     "last_start": "15ms",
 }
 """Values of keys for which the sample of their form will not do."""
@@ -134,6 +135,8 @@ BESIDE = {"poisson": {"size": "20kB"}, "closed_loop": {"size": "20kB"}, "distrib
 """Keys that a kind or another key needs, or (None) cannot have, beside it."""
 BESIDE["distribution_file"] = BESIDE["distribution"]
 BESIDE["job"] = {"collective": "all_gather", "size": "20kB"}
+BESIDE["local_ranks"] = {"collective": "all_reduce_hierarchical"}
+BESIDE["stragglers"], BESIDE["slowdown"] = {"slowdown": 1.5}, {"stragglers": 2}
 BESIDE["file"] = {"file": "job.goal", "collective": None, "size": None}
 
 

@@ -49,6 +49,7 @@ SHORT = {
 ELSEWHERE = {
     "compare": "benchmarks/test_bench_compare.py",
     "grounds": "benchmarks/test_bench_grounds.py",
+    "learn": "benchmarks/test_bench_learn.py",
     "links": "system/test_links.py",
     "nic-cost": "benchmarks/test_nic_cost.py",
     "ns3": "benchmarks/peers/test_peers.py",

@@ -87,7 +87,7 @@ def test_a_run_with_a_queue_of_events_has_a_table_more() -> None:
 def test_declared_orders_do_not_move() -> None:
     assert controllers.names()[:6] == ("dctcp", "nv", "cubic", "bbr", "vegas", "reno")
     assert STATUSES == ("done", "stopped", "running", "failed", "waiting")
-    assert TRANSPORTS == ("tcp", "udp", "rdma")
+    assert TRANSPORTS == ("tcp", "udp", "rdma", "uec")
     assert NIC_EVENTS == ("none", "firmware", "cnp", "tx", "ack", "nack", "rtt")
     assert GROUPS[:12] == (
         *("flow", "background", "query", "response", "short", "long", "read", "write", "replica", "push", "pull", "ring"),
