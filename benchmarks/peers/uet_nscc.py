@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dc_gym.base.package import PROGRAMS
+from dc_gym.base.terminal import say
 from dc_gym.benchmarks.peers import sources
 from dc_gym.ctrl.nic import algorithms, golden
 from dc_gym.ctrl.nic.events import ACK, MARKED, NACK, TIMEOUT, TRIMMED, NicEvent, NicFlow
@@ -83,4 +84,4 @@ def compare(tree: Path) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(compare(Path(sys.argv[1])), indent=2))
+    say(json.dumps(compare(Path(sys.argv[1])), indent=2))

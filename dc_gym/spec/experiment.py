@@ -111,7 +111,7 @@ class Spec:
             object.__setattr__(self, "monitor", self.monitor.every(self._default_interval_ns()))
         object.__setattr__(self, "agent", self.agent.on(self.clock, self.topology.frame_bytes))
         object.__setattr__(self, "workload", self._with_transports())
-        if missing(self.nic, "retransmit"):
+        if self.controller.nic and missing(self.nic, "retransmit"):
             object.__setattr__(self, "nic", replace(self.nic, retransmit=RETRANSMITS[self.sprays]))
         check(self, "")
         if self.clock != CLOCKS[self.ground]:

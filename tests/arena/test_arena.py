@@ -22,6 +22,7 @@ from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main
 from dc_gym.results.fingerprint import fingerprint
 
+pytestmark = pytest.mark.usefixtures("registries")
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = Secret("a secret of tests")
 DIGESTS = ("a" * 32, "b" * 32, "c" * 32)
