@@ -71,12 +71,12 @@ def resolve(text: str, track: str = "", settings: Sequence[str] = ()) -> Entrant
 def shipped(name: str, track: str = "", settings: Sequence[str] = ()) -> Entrant:
     """Returns the entrant of that name that ships. No file is read that the name could be."""
     by_track = shipped_names()
-    own = next((track for track, names in by_track.items() if name in names), None)
-    if own is None:
+    played = next((track for track, names in by_track.items() if name in names), None)
+    if played is None:
         raise UsageError(f"arena: {unknown('entrant', name, [name for names in by_track.values() for name in names])}")
-    keys = suite.track(own).entrants.get(name, {"controller.name": name})
-    sources = [algorithms.header_of(name)] if own == "nic" else []
-    return _checked(Entrant(name, suite.track(own), keys, source=sha256(*sources)), track, settings)
+    keys = suite.track(played).entrants.get(name, {"controller.name": name})
+    sources = [algorithms.header_of(name)] if played == "nic" else []
+    return _checked(Entrant(name, suite.track(played), keys, source=sha256(*sources)), track, settings)
 
 
 def _checked(entrant: Entrant, track: str, settings: Sequence[str]) -> Entrant:

@@ -104,6 +104,13 @@ def flow_list(rows: Iterable[str]) -> str:
     return "\n".join(["source,destination,port,start,stop,size", *rows]) + "\n"
 
 
+def to_next_rack(racks: int, hosts_per_rack: int, size_bytes: int, queue_pairs: int) -> str:
+    """Returns a flow list: each host sends `size_bytes`, over its queue pairs, to the same place in the next rack."""
+    hosts = racks * hosts_per_rack
+    pairs = [(host + 1, (host + hosts_per_rack) % hosts + 1) for host in range(hosts) for _ in range(queue_pairs)]
+    return flow_list(f"h{source},h{to},5001,0,0,{size_bytes // queue_pairs}" for source, to in pairs)
+
+
 def run_all(
     name: str, keys: tuple[str, ...], points: Sequence[Point], runs_folder: Path, options: StudyOptions, progress: Progress
 ) -> dict[str, Result]:

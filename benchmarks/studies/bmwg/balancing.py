@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from dc_gym.benchmarks.studies.bmwg import common
-from dc_gym.benchmarks.studies.bmwg.common import ECMP, GOODPUT, HOSTS, HOSTS_PER_LEAF, JFI, MMR, SPRAY
+from dc_gym.benchmarks.studies.bmwg.common import ECMP, GOODPUT, HOSTS_PER_LEAF, JFI, LEAVES, MMR, SPRAY
 from dc_gym.results.results import Result, number
 from dc_gym.study import Claim, Study, Variant, above, below, collect, drawing
 
@@ -28,12 +28,6 @@ def ecmp(queue_pairs: int) -> str:
 
 def dlb(gap_us: int) -> str:
     return f"DLB, gap {gap_us} us, Q = {DLB_QUEUE_PAIRS}"
-
-
-def flows(queue_pairs: int) -> str:
-    """Returns the flows: each host sends SIZE_BYTES to the host of the same place in the next leaf."""
-    pairs = [(host + 1, (host + HOSTS_PER_LEAF) % HOSTS + 1) for host in range(HOSTS) for _ in range(queue_pairs)]
-    return collect.flow_list(f"h{source},h{to},5001,0,0,{SIZE_BYTES // queue_pairs}" for source, to in pairs)
 
 
 def measure(result: Result) -> dict[str, float]:
@@ -63,7 +57,7 @@ STUDY = Study(
         variant(SPRAY, 1, common.BALANCING[SPRAY], common.COLORS[SPRAY]),
         variant(f"{SPRAY}, in turn", 1, {"topology.balance": "round_robin"}, "#CC79A7"),
     ],
-    files={f"{pairs}.csv": flows(pairs) for pairs in QUEUE_PAIRS},
+    files={f"{pairs}.csv": collect.to_next_rack(LEAVES, HOSTS_PER_LEAF, SIZE_BYTES, pairs) for pairs in QUEUE_PAIRS},
     measures=(MMR, JFI, common.OUT_OF_ORDER, common.RESENT, GOODPUT, common.PAUSES, common.DROPS),
     measure=measure,
     seeds=common.SEEDS,

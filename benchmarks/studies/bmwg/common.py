@@ -17,11 +17,7 @@ from dc_gym.study import Measure
 SOURCE = "draft-calabria-bmwg-ai-fabric-training-bench"
 LEAVES, HOSTS_PER_LEAF, LINE_BPS, SEEDS = 4, 4, 10 * 10**9, 3
 HOSTS = LEAVES * HOSTS_PER_LEAF
-FABRIC: Mapping[str, Any] = {
-    "topology.kind": "leafspine",
-    "topology.leaves": LEAVES,
-    "topology.hosts_per_leaf": HOSTS_PER_LEAF,
-    "topology.spines": 4,
+LINES: Mapping[str, Any] = {
     "topology.rate": "10Gbit/s",
     "topology.delay": "1us",
     "topology.shared_buffer": "2MB",
@@ -32,8 +28,16 @@ FABRIC: Mapping[str, Any] = {
     "topology.kmax": "400kB",
     "topology.pmax": "20%",
     "controller.name": "dcqcn",
-    "nic.retransmit": "selective",
     "nic.trace": "off",
+}
+"""Links, switches and NICs of all tests with PFC."""
+FABRIC: Mapping[str, Any] = {
+    **LINES,
+    "topology.kind": "leafspine",
+    "topology.leaves": LEAVES,
+    "topology.hosts_per_leaf": HOSTS_PER_LEAF,
+    "topology.spines": 4,
+    "nic.retransmit": "selective",
     "monitor.interval": "100us",
     "monitor.tcp_interval": "2ms",
     "metrics.slowdown": "off",

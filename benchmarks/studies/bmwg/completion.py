@@ -61,8 +61,8 @@ def synthetic() -> Iterator[Variant]:
             "workload.size": f"{size_mb}MB",
             "time.duration": f"{ROUNDS * (compute_ms + 8 * size_mb) + 10}ms",
         }
-        given = {"roofline": roofline_s(compute_ms, size_mb)}
-        yield Variant(name(compute_ms, size_mb, balancing), values, common.COLORS[balancing], given=given)
+        ideal = {"roofline": roofline_s(compute_ms, size_mb)}
+        yield Variant(name(compute_ms, size_mb, balancing), values, common.COLORS[balancing], given=ideal)
 
 
 def tenant(first_leaf: int, place: int) -> list[str]:
@@ -84,14 +84,14 @@ def tenants() -> Iterator[Variant]:
 
 def with_interference(evidence: Evidence) -> Evidence:
     """Adds the time of an iteration of a tenant over that of the same one alone, seed by seed."""
-    made = []
+    with_factors = []
     for overlap, balancing in product(OVERLAPS, BALANCING):
         variant = evidence.variants.get(shared(overlap, balancing))
         mine, alone = (evidence.values(row, JCT.name) for row in (shared(overlap, balancing), lone(balancing)))
         if variant and alone:
             factor = {seed: truediv(mine[seed], alone[seed]) for seed in mine.keys() & alone.keys()}
-            made.append(replace(variant, numbers={**variant.numbers, INTERFERENCE.name: factor}))
-    return with_variants(evidence, made)
+            with_factors.append(replace(variant, numbers={**variant.numbers, INTERFERENCE.name: factor}))
+    return with_variants(evidence, with_factors)
 
 
 STUDY = Study(

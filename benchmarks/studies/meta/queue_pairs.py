@@ -32,13 +32,6 @@ def name(contestant: str, queue_pairs: int) -> str:
     return f"{contestant}, {queue_pairs} queue pairs"
 
 
-def flows(queue_pairs: int) -> str:
-    """Returns the flows of a step: each host sends SIZE_BYTES to the host of the same place in the next rack."""
-    hosts, size_bytes = RACKS * HOSTS_PER_RACK, SIZE_BYTES // queue_pairs
-    pairs = [(host + 1, (host + HOSTS_PER_RACK) % hosts + 1) for host in range(hosts) for _ in range(queue_pairs)]
-    return collect.flow_list(f"h{source},h{to},5001,0,0,{size_bytes}" for source, to in pairs)
-
-
 def measure(result: Result) -> dict[str, float]:
     """Returns the step's throughput, and how unevenly the links from the racks to the spines were used."""
     flows, last = result.records("flows"), result.records("queues")[-len(result.ports) :]
@@ -78,7 +71,7 @@ STUDY = Study(
         for who, keys in CONTROLLERS.items()
         for pairs in QUEUE_PAIRS
     ],
-    files={f"{pairs}.csv": flows(pairs) for pairs in QUEUE_PAIRS},
+    files={f"{pairs}.csv": collect.to_next_rack(RACKS, HOSTS_PER_RACK, SIZE_BYTES, pairs) for pairs in QUEUE_PAIRS},
     measures=(THROUGHPUT, IMBALANCE, PAUSES),
     measure=measure,
     claims=[
