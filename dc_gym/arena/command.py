@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dcgym arena run | verify | table | commit`: see docs/arena.md."""
+"""`dcgym arena run | verify | table | commit | attack`: see docs/arena.md."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
+from dc_gym.arena import attack, page, play, ranking, scene, verify
 from dc_gym.arena import entrant as entrants
-from dc_gym.arena import page, play, ranking, verify
 from dc_gym.arena import row as rows
 from dc_gym.arena.row import Row
 from dc_gym.arena.suite import Case, Secret
@@ -27,13 +27,13 @@ from dc_gym.run.sweep import cpus
 from dc_gym.study.collect import slug
 from dc_gym.study.model import StudyOptions
 
-OUT = Path("results/arena")
+OUT, ATTACKS = Path("results/arena"), Path("results/attacks")
 LEAST_SECRET = 16
 """Characters of the shortest secret."""
 
 
 def main(args: Namespace, progress: Progress) -> int:
-    return {"run": _run, "verify": _verify, "table": _table, "commit": _commit}[args.verb](args, progress)
+    return {"run": _run, "verify": _verify, "table": _table, "commit": _commit, "attack": _attack}[args.verb](args, progress)
 
 
 def secret_of(text: str | None) -> Secret | None:
@@ -68,6 +68,22 @@ def _run(args: Namespace, progress: Progress) -> int:
         measured = [f"{name} {'-' if value is None else value}" for name, value in row.cases[case.name].measures.items()]
         say(f"{case.name:22} {', '.join(measured)}")
     say(f"row          {row.write(out / f'{folder.name}.json')}")
+    return 0
+
+
+def _attack(args: Namespace, progress: Progress) -> int:
+    entrant, out = entrants.resolve(args.entrant, settings=args.overrides), in_full(args.out or ATTACKS)
+    names = args.scenes or scene.names(entrant.track.name)
+    for chosen in [scene.of_track(name, entrant.track.name) for name in names]:
+        folder = out / slug(" ".join([entrant.name, chosen.name]))
+        options = StudyOptions(folder, jobs=args.jobs or cpus(), address=args.address)
+        entrant.write(folder)
+        judge = attack.Judge(chosen, entrant, folder, options, progress)
+        until = attack.deadline(args.budget_s / len(names))
+        attacked = attack.find(judge, args.trials, until, args.seed)
+        path, result = attack.write(attacked, judge)
+        say(f"{attacked}")
+        say(f"spec         {path}, digest {result.digest}")
     return 0
 
 

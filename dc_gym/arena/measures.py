@@ -97,12 +97,12 @@ def _value(result: Result, name: str, others: Mapping[str, Any]) -> float | None
         bins = summary.get("fct_bins_pias") or ()
         return next((_number(row["slowdown_p99"]) for row in bins if row["to_bytes"] in BINS[name]), None)
     if name == "harm":
-        return _harm(result, others)
+        return harm(result, others)
     column = {"queueing_delay_p50_s": "p50_delay_s", "queueing_delay_p99_s": "p99_delay_s"}[name]
     return _of_port(result, str(summary["bottleneck_port"]), column)
 
 
-def _harm(result: Result, others: Mapping[str, Any]) -> float:
+def harm(result: Result, others: Mapping[str, Any]) -> float:
     """Returns the harm to others. Their goodput is that of a transport, or what left the port behind which their receiver is;
     their share is one of the rate of `port`."""
     port, window_s = str(others["port"]), _window_s(result)

@@ -12,9 +12,12 @@ from dc_gym.arena.entrant import Entrant
 from dc_gym.arena.row import DIGEST_DIGITS, CaseRow, Row
 from dc_gym.arena.suite import SEEDS, Case, Secret
 from dc_gym.base.progress import Progress
+from dc_gym.kernel import openvswitch
 from dc_gym.results import fingerprint
 from dc_gym.results.results import Result
+from dc_gym.run.grounds.selection import ground_of
 from dc_gym.run.sweep.grid import Point
+from dc_gym.spec import Spec
 from dc_gym.study import collect
 from dc_gym.study.model import StudyOptions
 
@@ -48,6 +51,13 @@ def case_row(case: Case, results: Mapping[str, Result]) -> CaseRow:
         tuple(result.digest[:DIGEST_DIGITS] for result in runs),
         {name: _mean([row[name] for row in rows]) for name in case.measures},
     )
+
+
+def environment(spec: Spec, progress: Progress) -> dict[str, str]:
+    """Returns the parts of the fingerprint that a run of the spec would have now."""
+    ground = ground_of(spec)
+    ground.prepare(progress)
+    return dict(ground.environment(openvswitch.ensure(progress)))
 
 
 def merged(environments: Iterable[Mapping[str, str]]) -> dict[str, str]:

@@ -14,11 +14,8 @@ from dc_gym.arena.entrant import Entrant
 from dc_gym.arena.row import DIGEST_DIGITS, Row
 from dc_gym.arena.suite import Case, Secret
 from dc_gym.base.progress import Progress
-from dc_gym.kernel import openvswitch
 from dc_gym.results import fingerprint
-from dc_gym.run.grounds.selection import ground_of
 from dc_gym.run.sweep.grid import Point
-from dc_gym.spec import Spec
 from dc_gym.study.model import StudyOptions
 from dc_gym.traffic.draws import Stream
 
@@ -41,18 +38,12 @@ def other_release(claimed: Claimed, folder: Path, progress: Progress) -> list[st
     rows = [("release", row.release, __version__), ("suite", row.suite, track.suite)]
     cases = [case for case in track.cases.values() if case.name in row.cases]
     specs = {point.kind: point.spec for point in play.points(claimed.entrant, cases, claimed.secret, folder)}
-    today = play.merged(_environment(spec, progress) for spec in specs.values())
+    today = play.merged(play.environment(spec, progress) for spec in specs.values())
     rows += [(name, row.environment.get(name, "-"), today.get(name, "-")) for name in {**row.environment, **today}]
     lines = [f"other release: {name} {theirs} in the row, {ours} here" for name, theirs, ours in rows if theirs != ours]
     if not lines and row.fingerprint != (ours := fingerprint.fingerprint(today)):
         lines = [f"fingerprint {row.fingerprint} is not that of its environment, {ours}: the row was changed"]
     return lines
-
-
-def _environment(spec: Spec, progress: Progress) -> dict[str, str]:
-    ground = ground_of(spec)
-    ground.prepare(progress)
-    return dict(ground.environment(openvswitch.ensure(progress)))
 
 
 def differences(claimed: Claimed, folder: Path, jobs: int, progress: Progress) -> Iterator[str]:

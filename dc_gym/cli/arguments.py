@@ -85,3 +85,12 @@ def seconds(text: str) -> float:
     if not 0.01 <= duration_s <= 3600:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds; give 0.01 to 3600")
     return duration_s
+
+
+def budget_s(text: str) -> float:
+    """Parses a time to spend, such as 90s, 10m or 1h."""
+    units = {"s": 1, "m": 60, "h": 3600}
+    number = text[:-1]
+    if not number.isdecimal() or text[-1] not in units:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time to spend; write it like 90s, 10m or 1h")
+    return float(int(number) * units[text[-1]])

@@ -508,6 +508,19 @@ def _add_arena(commands: Any) -> None:
     table.add_argument("--out", type=Path, metavar="FILE", help="the page to write (default: results/arena/index.html)")
     _add_force(table)
     _add_quiet(table)
+    attack = add("attack", "search for what harms an entrant most, and shrink it", "dcgym arena attack cubic --budget 5m")
+    attack.add_argument("entrant", metavar="ENTRANT", help=entrant)
+    scene = "where it is attacked: a name, or a file .toml (repeatable; default: all scenes of its track)"
+    attack.add_argument("--scene", dest="scenes", action="append", default=[], metavar="SCENE", help=scene)
+    budget = "time to search, without shrinking, such as 90s or 1h (default: 10m)"
+    attack.add_argument("--budget", dest="budget_s", type=arguments.budget_s, default=600.0, metavar="TIME", help=budget)
+    trials = "attacks on each scene, rounded up to whole rounds (default: those for which there is time)"
+    attack.add_argument("--trials", type=arguments.jobs, metavar="N", help=trials)
+    attack.add_argument("--seed", type=arguments.count, default=1, metavar="N", help="seed of the search (default: 1)")
+    attack.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help=setting)
+    attack.add_argument("--out", type=Path, metavar="DIR", help="folder of what is found (default: results/attacks)")
+    attack.add_argument("--address", metavar="HOST:PORT", help="run on the Ray cluster at this address, or auto")
+    _add_jobs(attack)
     commit = add("commit", "print the SHA-256 of a secret, to publish before anybody plays", "dcgym arena commit secret.txt")
     commit.add_argument("secret", metavar="FILE|TEXT", help="the secret")
     _add_quiet(commit)
