@@ -38,7 +38,7 @@ ROUND = 8
 """Attacks that are tried before the search learns from them."""
 KEPT = 0.8
 """A smaller attack still shows the weakness if it does that share of the additional harm."""
-DIGITS = (1, 2)
+DIGITS = (1, 2, 3, 4)
 """Significant digits to which numbers are rounded, if the attack still shows the weakness."""
 SCORES = "scores.json"
 
@@ -267,6 +267,20 @@ def write(found: Found, judge: Judge) -> tuple[Path, Result]:
     point = Point(name, {"case": judge.scene.name, "seed": spec.seed}, spec)
     results = play.run([point], judge.folder, judge.options, judge.progress)
     path = judge.folder / f"{name}.toml"
-    put(path, f"# {found}\n# digest {results[name].digest}\n{toml(spec.to_dict())}".encode())
+    put(path, f"# {found}\n# digest {results[name].digest}\n{toml(_tables(found, spec))}".encode())
     plot_result(results[name], judge.folder / f"{name}.png")
     return path, results[name]
+
+
+def _tables(found: Found, spec: Spec) -> dict[str, Any]:
+    """Returns what a file needs to say of the spec of an attack."""
+    whole, tables = spec.to_dict(), found.scene.tables(found.attack)
+    named = {name: whole[name] for name in ("spec_version", "name")}
+    values = dict(found.entrant.keys)
+    for setting in found.entrant.settings:
+        section, key = setting.partition("=")[0].split(".")[:2]
+        values[f"{section}.{key}"] = whole[section][key]
+    for name, value in values.items():
+        section, _, key = name.rpartition(".")
+        (tables.setdefault(section, {}) if section else tables)[key] = value
+    return named | tables
