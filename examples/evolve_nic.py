@@ -11,12 +11,14 @@ the header, with limits of time and memory.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import re
 import resource
 import subprocess
 import sys
 import tempfile
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +28,7 @@ from dc_gym import spec as specs
 from dc_gym.arena import entrant, play
 from dc_gym.arena.row import read
 from dc_gym.base.progress import Quiet
+from dc_gym.cli.main import main as dcgym
 from dc_gym.ctrl.nic import algorithms
 from dc_gym.run.sweep.grid import Point
 from dc_gym.study.model import StudyOptions
@@ -78,8 +81,9 @@ def alone(header: Path) -> str:
 
 def judge(header: Path, secret: str, folder: Path) -> dict[str, float]:
     """Returns the measures of the held-out cases that a secret draws, by case and name."""
-    words = [sys.executable, "-m", "dc_gym.cli.entry", "arena", "run", header, "--secret", secret, "--out", folder, "--quiet"]
-    subprocess.run(list(map(str, words)), check=True, capture_output=True)
+    words = ["arena", "run", str(header), "--secret", secret, "--out", str(folder), "--quiet"]
+    with redirect_stdout(io.StringIO()):
+        assert dcgym(words) == 0, "the cases are those of every header"
     cases = read(next(folder.glob("*.json"))).cases
     return {f"{case} {name}": value or 0.0 for case, row in cases.items() for name, value in row.measures.items()}
 
@@ -88,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--measure", metavar="FILE", help="print the measures of a header, and end")
     parser.add_argument("--parameters", default="gamma,flows,target,current_min", help="those to change (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=8, help="rounds of 8 headers (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=8, help="rounds of 8 headers; 0: the verdict alone (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the search (default: %(default)s)")
     parser.add_argument("--secret", default="held out from the search", help="draws the cases of the verdict")
     parser.add_argument("--save", type=Path, default=Path("evolved.h"), metavar="FILE", help="the winner (default: %(default)s)")
@@ -96,7 +100,8 @@ def main() -> None:
     if args.measure:
         print(json.dumps(measure(args.measure)))
         return
-    evolve(args)
+    if args.rounds:
+        evolve(args)
     show_verdict(args)
 
 
@@ -108,7 +113,7 @@ def evolve(args: argparse.Namespace) -> None:
     chosen = [algorithm.parameter(name) for name in args.parameters.split(",")]
     low = np.log([1 + parameter.least for parameter in chosen])
     width = np.log([1 + parameter.greatest for parameter in chosen]) - low
-    put(args.save, shipped)
+    args.save.write_text(shipped)
     best = first = evaluate(args.save)
     start = (np.log([1 + parameter.default for parameter in chosen]) - low) / width
     search = CMA(mean=start, sigma=0.1, bounds=np.array([[0.0, 1.0]] * len(chosen)), population_size=8, seed=args.seed)
@@ -120,12 +125,12 @@ def evolve(args: argparse.Namespace) -> None:
             point = search.ask()
             values = np.rint(np.exp(low + point * width) - 1).astype(int)
             text = with_defaults(shipped, {row.name: int(value) for row, value in zip(chosen, values, strict=True)})
-            put(candidate, text)
+            candidate.write_text(text)
             measures = evaluate(candidate)
             answers.append((point, cost(measures, first)))
             if answers[-1][1] < cost(best, first):
                 best = measures
-                put(args.save, text)
+                args.save.write_text(text)
         search.tell(answers)
         print(f"round {number}: {told(best)}")
     candidate.unlink(missing_ok=True)
@@ -147,10 +152,6 @@ def show_verdict(args: argparse.Namespace) -> None:
 
 def told(measures: dict[str, float]) -> str:
     return f"{measures['goodput_bps'] / 1e9:.3f} Gbit/s, queue {measures['queue_bytes'] / 1e3:.2f} kB"
-
-
-def put(path: Path, text: str) -> None:
-    path.write_text(text)
 
 
 if __name__ == "__main__":

@@ -6,5 +6,5 @@ run. A *held-out* case is one of the same family with numbers that a secret draw
 
 - suite.py: tracks and their cases (tracks/TRACK.toml); entrant.py: who plays; measures.py: what is measured;
 - play.py: the runs of a row; row.py: rows as files; verify.py: a row made again;
-- ranking.py, page.py: ranks within a track, and the page; command.py: the command.
+- ranking.py, page.py: ranks within a track, and the page; scene.py, attack.py: the adversary; command.py: the command.
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from dc_gym.arena.entrant import Entrant
 from dc_gym.arena.scene import Act, Attack, Scene, toml
 from dc_gym.base import plain_json
 from dc_gym.base.errors import SpecError, UsageError
-from dc_gym.base.files import put
+from dc_gym.base.files import put, scratch
 from dc_gym.base.progress import Progress
 from dc_gym.results.figures.timeline import plot_result
 from dc_gym.results.results import Result, load_result
@@ -89,9 +89,11 @@ class Judge:
 
     @cached_property
     def _scores(self) -> dict[str, float | None]:
-        path = self.folder / SCORES
-        kept = plain_json.read(path) if path.is_file() else {}
-        return {str(name): value for name, value in kept.items() if value is None or isinstance(value, int | float)}
+        try:
+            kept = dict(plain_json.read(self.folder / SCORES))
+        except (OSError, ValueError, TypeError):  # there is none, or it is damaged
+            return {}
+        return {name: value for name, value in kept.items() if value is None or isinstance(value, int | float)}
 
     @cached_property
     def _identity(self) -> str:
@@ -114,23 +116,22 @@ class Judge:
             return []
 
     def _measure(self, specs: dict[str, list[Spec]]) -> None:
-        runs = self.folder / "runs"
         named = [(f"{key}-{n}", spec) for key, by_name in specs.items() for n, spec in enumerate(by_name)]
         points = tuple(Point(name, {"attack": name}, spec) for name, spec in named)
-        results = self._results(points, runs) if points else {}
-        for key, players in specs.items():
-            harms = [_harm(self.scene, results.get(f"{key}-{n}")) for n in range(len(players))]
-            self._scores[self._name(key)] = _difference(harms)
+        with scratch(Path(tempfile.gettempdir()), "dcgym-study-") as runs:
+            results = self._results(points, runs) if points else {}
+            for key, players in specs.items():
+                harms = [_harm(self.scene, results.get(f"{key}-{n}")) for n in range(len(players))]
+                self._scores[self._name(key)] = _difference(harms)
         put(self.folder / SCORES, json.dumps(self._scores, indent=0, sort_keys=True).encode())
-        shutil.rmtree(runs, ignore_errors=True)
 
     def _results(self, points: tuple[Point, ...], runs: Path) -> dict[str, Result]:
         where = sweep.local(self.options.jobs)
         if self.options.address is not None:
             where = importlib.import_module("dc_gym.run.sweep.cluster").connect(self.options.address, self.options.jobs)
-        statuses = sweep.run_grid(Grid("attacks", ("attack",), points), runs, where, self.progress, force=True)
+        statuses = sweep.run_grid(Grid("attacks", ("attack",), points), runs / "runs", where, self.progress)
         done = [status.point.name for status in statuses if status.state is RunState.DONE]
-        return {name: load_result(runs / name) for name in done}
+        return {name: load_result(runs / "runs" / name) for name in done}
 
 
 def attack_key(attack: Attack) -> str:
@@ -250,7 +251,7 @@ def _rounded(attack: Attack, place: int, name: str) -> list[Attack]:
     if drawn.is_choice:
         return []
     numbers = [int(float(f"{number:.{digits - 1}e}")) for digits in DIGITS]
-    changed = [replace(act, numbers={**act.numbers, name: each}) for each in numbers if drawn.low <= each <= drawn.high]
+    changed = [replace(act, numbers={**act.numbers, name: rounder}) for rounder in numbers if drawn.low <= rounder <= drawn.high]
     return [(*attack[:place], other, *attack[place + 1 :]) for other in changed if other != act]
 
 
