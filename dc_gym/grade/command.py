@@ -31,7 +31,7 @@ def main(args: Namespace, progress: Progress) -> int:
     points = lab.points_of(args.student)
     progress.phase(f"reading {len(points)} runs")
     read = submission.read(args.submission, lab, points)
-    with scratch(Path(tempfile.gettempdir()), "dcgym-grade-") as folder:
+    with scratch(Path(tempfile.gettempdir()), "dcgym-verify-") as folder:
         proven = proof.prove(points, read.runs, args.sample, args.jobs or cpus(), folder, progress)
     report = marking.report(lab, args.student, read, proven)
     whole = asdict(report) | {"points": report.points, "most": report.most, "seeds": list(report.seeds)}

@@ -97,7 +97,7 @@ def _require_plain(folder: Path) -> None:
 
 def _changes(result: Result, point: Point) -> Iterator[str]:
     """Yields a line for each key in which a run has another spec than it should."""
-    recorded, expected = (dict(spec_keys.leaves(spec)) for spec in state.both_specs(result, point.spec))
+    recorded, expected = (dict(spec_keys.leaves_of(spec)) for spec in state.both_specs(result, point.spec))
     for key in dict.fromkeys((*expected, *recorded)):
         one, other = recorded.get(key, spec_keys.ABSENT), expected.get(key, spec_keys.ABSENT)
         if one != other:

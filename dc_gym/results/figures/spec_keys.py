@@ -30,7 +30,7 @@ __all__ = [
     "family",
     "find_results",
     "in_order",
-    "leaves",
+    "leaves_of",
     "names",
     "near",
     "place",
@@ -197,7 +197,7 @@ def _quantity(value: Any) -> tuple[float, str] | None:
 
 def settings(result: Result) -> dict[str, str]:
     """Returns the spec by dotted key, without the keys that do not define the experiment: seed, name, and the lab's memory."""
-    leaves = dict(leaves(result.manifest.get("spec", {})))
+    leaves = dict(leaves_of(result.manifest.get("spec", {})))
     return {key: value for key, value in leaves.items() if key not in NO_SETTINGS}
 
 
@@ -206,7 +206,7 @@ def varying(results: Sequence[Result]) -> dict[str, list[str]]:
 
     Keys that follow from the controller are left out: the transport, and the settings that only NICs have.
     """
-    specs = [dict(leaves(result.manifest.get("spec", {}))) for result in results]
+    specs = [dict(leaves_of(result.manifest.get("spec", {}))) for result in results]
     keys = dict.fromkeys(key for leaves in specs for key in leaves if key not in NO_SETTINGS[1:])
     values = {key: [leaves.get(key, ABSENT) for leaves in specs] for key in keys}
     controllers = names(results, BY_DEFAULT)
@@ -245,14 +245,14 @@ def at(tree: Any, path: str) -> Any:
     return tree
 
 
-def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def leaves_of(tree: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Yields the values of a tree as texts, by dotted key."""
     if isinstance(tree, Mapping):
         for name, value in tree.items():
-            yield from leaves(value, f"{path}.{name}" if path else str(name))
+            yield from leaves_of(value, f"{path}.{name}" if path else str(name))
     elif isinstance(tree, list) and tree:
         for number, value in enumerate(tree):
-            yield from leaves(value, f"{path}.{number}")
+            yield from leaves_of(value, f"{path}.{number}")
     else:
         yield path, str(tree)
 
