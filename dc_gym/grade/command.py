@@ -41,8 +41,8 @@ def main(args: Namespace, progress: Progress) -> int:
 
 def lines(report: Report) -> Iterator[str]:
     """Yields the report in words."""
-    rows = [[mark.question, mark.answer or "-", mark.value, f"{mark.points:g} of {mark.most:g}", mark.why] for mark in report.marks]
-    yield columns([["question", "answer", "own runs", "points", ""], *rows])
+    heads = ["question", "answer", "own runs", "points", ""]
+    yield columns([heads, *([row.question, row.answer or "-", row.value, row.got, row.why] for row in report.marks)])
     yield from (f"{name}: {text}" for name, text in report.findings.items())
     yield from report.notes
     yield f"{report.lab}, student {report.student}: {report.points:g} of {report.most:g} points; {report.proof}"

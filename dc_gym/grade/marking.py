@@ -13,7 +13,7 @@ from dc_gym.grade.proof import Proof
 from dc_gym.grade.rubric import ANSWERS, Question, Rubric
 from dc_gym.grade.submission import Submission
 from dc_gym.results.figures import curves
-from dc_gym.results.results import Result
+from dc_gym.results.figures.sweep_figure import Curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,10 @@ class Mark:
     most: float
     why: str = ""
     """Why it gets no points."""
+
+    @property
+    def got(self) -> str:
+        return f"{self.points:g} of {self.most:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +63,19 @@ def report(rubric: Rubric, student: str, submission: Submission, proof: Proof) -
     counted = {name: run for name, run in submission.runs.items() if not proof.other or name in proof.equal}
     findings = {**submission.findings, **proof.other}
     if proof.other:
-        findings |= dict.fromkeys(submission.runs.keys() - counted.keys() - proof.other.keys(), "was not made again: does not count")
+        unproven = [name for name in submission.runs if name not in counted and name not in proof.other]
+        findings |= dict.fromkeys(unproven, "was not made again: does not count")
     odd = [name for name in submission.answers if name not in rubric.questions]
     notes = [f"{ANSWERS}: {name}: no such question; {hint(name, rubric.questions)}" for name in odd]
     notes += [f"{name}: {text}" for name, text in proof.open.items()]
-    marks = marks_of(rubric, submission.answers, values(rubric, list(counted.values())))
+    drawn = {measure: curves.curves(counted.values(), rubric.x, measure, rubric.by) for measure in rubric.measures}
+    marks = marks_of(rubric, submission.answers, values(rubric, drawn))
     return Report(rubric.lab, student, rubric.seeds(student), marks, findings, notes, proof.text, not proof.open)
 
 
-def values(rubric: Rubric, runs: Sequence[Result]) -> dict[str, float | None]:
-    """Returns what runs give for each question; None where one of those behind it is not there."""
-    drawn = {measure: curves.curves(runs, rubric.x, measure, rubric.by) for measure in rubric.measures}
-    return {
-        name: question.value(drawn[question.measure], rubric.seeds_each) for name, question in rubric.questions.items()
-    }
+def values(rubric: Rubric, drawn: Mapping[str, Sequence[Curve]]) -> dict[str, float | None]:
+    """Returns the value of each question on the curves of each measure; None where one of the runs behind it is not there."""
+    return {name: question.value(drawn[question.measure], rubric.seeds_each) for name, question in rubric.questions.items()}
 
 
 def marks_of(rubric: Rubric, answers: Mapping[str, Any], measured: Mapping[str, float | None]) -> list[Mark]:

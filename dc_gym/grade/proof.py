@@ -31,13 +31,11 @@ class Proof:
     @property
     def text(self) -> str:
         counts = [(len(self.equal), "equal"), (len(self.other), "other"), (len(self.open), "of another release, not proven")]
-        again = len(self.equal) + len(self.other) + len(self.open)
-        return f"{again} runs made again: " + ", ".join(f"{count} {what}" for count, what in counts if count or not again)
+        told = ", ".join(f"{count} {what}" for count, what in counts if count)
+        return f"runs made again: {told or 'none'}"
 
 
-def prove(
-    points: Sequence[Point], runs: Mapping[str, Result], sample: int, jobs: int, folder: Path, progress: Progress
-) -> Proof:
+def prove(points: Sequence[Point], runs: Mapping[str, Result], sample: int, jobs: int, folder: Path, progress: Progress) -> Proof:
     """Makes a sample of the runs again, in a folder. It is drawn anew each time, so that nobody knows it before."""
     there = [point for point in points if point.name in runs]
     drawn = random.SystemRandom().sample(there, min(sample, len(there)))
@@ -67,6 +65,7 @@ def _releases(run: Result, again: Result) -> str:
     """Returns in which parts of the environment two releases differ; '' if it is one."""
     if run.manifest.get("fingerprint") == again.manifest.get("fingerprint"):
         return ""
-    one, other = (run_or.manifest.get("environment") or {} for run_or in (run, again))
-    names = [name for name in dict.fromkeys((*other, *one)) if not isinstance(one, dict) or one.get(name) != other.get(name)]
-    return f"another release made it ({', '.join(names) or 'parts that it does not state'} differ), and its digest differs here"
+    one, other = (stated if isinstance(stated := each.manifest.get("environment"), dict) else {} for each in (run, again))
+    names = [name for name in dict.fromkeys((*other, *one)) if one.get(name) != other.get(name)]
+    parts = ", ".join(f"{name} {one.get(name, '-')}, here {other.get(name, '-')}" for name in names)
+    return f"another release made it ({parts or 'it does not say which'}), and its digest differs here"

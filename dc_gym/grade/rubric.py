@@ -28,7 +28,7 @@ from dc_gym.base.errors import UsageError, with_remedy
 from dc_gym.base.shape import Number, fault
 from dc_gym.base.spelling import unknown
 from dc_gym.results.figures import spec_keys
-from dc_gym.results.figures.sweep_figure import BY_DEFAULT, Curve, CurvePoint
+from dc_gym.results.figures.sweep_figure import BY_DEFAULT, Curve
 from dc_gym.run.sweep import grid
 from dc_gym.run.sweep.grid import Point
 
@@ -42,7 +42,8 @@ QUESTION = {
     **{"within?": POSITIVE, "points?": POSITIVE, "take?": str},
 }
 RUBRIC = {"sweep": str, "x": str, "by?": str, "within": POSITIVE, "questions": {str: QUESTION}}
-NUMBER = re.compile(r"([0-9]{1,40}(?:\.[0-9]{0,40})?) ?(\S*)")
+NUMBER = re.compile(r"((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,40})(?:\.[0-9]{1,40})?) ?([^0-9.,\s]*)")
+"""A number, perhaps with thousands separators, and its unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Question:
         match = NUMBER.fullmatch(text.strip().replace("\u00b5", "u")) if isinstance(text, str) else None
         if match is None or match[2] not in self._units:
             raise ValueError(f"write it like {f'1.5 {self.unit}'.strip()!r}")
-        return float(match[1]) * self._units[match[2]]
+        return float(match[1].replace(",", "")) * self._units[match[2]]
 
     def value(self, curves: Sequence[Curve], runs: int) -> float | None:
         """Returns the number on the curves of its measure, or None if not so many runs are behind it."""
@@ -153,13 +154,18 @@ def read(path: Path) -> Rubric:
 
 def _odd(data: Mapping[str, Any]) -> str:
     """Returns what is wrong with keys and words of a rubric; '' if nothing is."""
-    for place, table, shape in [("", data, RUBRIC), *((f"{name}: ", table, QUESTION) for name, table in data["questions"].items())]:
-        known = [str(key).removesuffix("?") for key in shape]
-        if odd := [key for key in table if key not in known]:
-            return place + unknown("key", odd[0], known)
+    if odd := _unknown_key(data, RUBRIC):
+        return odd
     for name, table in data["questions"].items():
+        if odd := _unknown_key(table, QUESTION):
+            return f"{name}: {odd}"
         units = [unit for _, unit in readable.FAMILIES[readable.family_of(table["measure"])]]
         for key, word, words in (("unit", table.get("unit", ""), units), ("take", table.get("take", "mean"), TAKE)):
             if word not in words:
                 return f"{name}: {unknown(key, word, words)}"
     return ""
+
+
+def _unknown_key(table: Mapping[str, Any], shape: Mapping[str, Any]) -> str:
+    known = [key.removesuffix("?") for key in shape]
+    return next((unknown("key", key, known) for key in table if key not in known), "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a student hands in: the folder of a sweep with answers.toml. It is a stranger's: no code of it runs, no link is followed."""
+"""What a student hands in: the folder of a sweep with answers.toml. Reading it runs no code and follows no link."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dc_gym import __version__
 from dc_gym.base import bounded
 from dc_gym.base.errors import ResultError, TestbedError, UsageError, in_one_line, with_remedy
 from dc_gym.grade.rubric import ANSWERS, Rubric
@@ -55,7 +56,7 @@ def read(folder: Path, rubric: Rubric, points: Sequence[Point]) -> Submission:
         try:
             runs[point.name] = _run(folder / point.name, point, rubric.measures)
         except STRANGE as error:
-            findings[point.name] = in_one_line(error).removeprefix(f"{folder / point.name}: ")
+            findings[point.name] = in_one_line(error).replace(f"{folder}/", "").removeprefix(f"{point.name}: ")
     return Submission(answers, runs, findings)
 
 
@@ -79,6 +80,8 @@ def _run(folder: Path, point: Point, measures: Sequence[str]) -> Result:
     result = results.load_result(folder, check_digest=True)
     if changes := list(_changes(result, point)):
         more = f" and {len(changes) - MOST_LISTED} more" if len(changes) > MOST_LISTED else ""
+        release = result.manifest.get("dcgym", "another version")
+        more += "" if release == __version__ else f"; dcgym {release} made it, and this is {__version__}"
         raise ResultError(f"another spec: {', '.join(changes[:MOST_LISTED])}{more}")
     if not state.same_files(folder, point.spec):
         raise ResultError("another content of the files that its spec names")
