@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dc_gym.base import readable
 from dc_gym.base.spelling import hint
@@ -14,6 +13,9 @@ from dc_gym.grade.rubric import ANSWERS, Question, Rubric
 from dc_gym.grade.submission import Submission
 from dc_gym.results.figures import curves
 from dc_gym.results.figures.sweep_figure import Curve
+
+MOST_NOTES = 5
+"""The most answers to no question that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def report(rubric: Rubric, student: str, submission: Submission, proof: Proof) -
         unproven = [name for name in submission.runs if name not in counted and name not in proof.other]
         findings |= dict.fromkeys(unproven, "was not made again: does not count")
     odd = [name for name in submission.answers if name not in rubric.questions]
-    notes = [f"{ANSWERS}: {name}: no such question; {hint(name, rubric.questions)}" for name in odd]
+    notes = [f"{ANSWERS}: {name!r}: no such question; {hint(name, rubric.questions)}" for name in odd[:MOST_NOTES]]
     notes += [f"{name}: {text}" for name, text in proof.open.items()]
     drawn = {measure: curves.curves(counted.values(), rubric.x, measure, rubric.by) for measure in rubric.measures}
     marks = marks_of(rubric, submission.answers, values(rubric, drawn))
@@ -78,19 +80,19 @@ def values(rubric: Rubric, drawn: Mapping[str, Sequence[Curve]]) -> dict[str, fl
     return {name: question.value(drawn[question.measure], rubric.seeds_each) for name, question in rubric.questions.items()}
 
 
-def marks_of(rubric: Rubric, answers: Mapping[str, Any], measured: Mapping[str, float | None]) -> list[Mark]:
+def marks_of(rubric: Rubric, answers: Mapping[str, str], measured: Mapping[str, float | None]) -> list[Mark]:
     """Returns a mark for each question, from what is answered and what was measured."""
     return [_mark(name, question, answers.get(name, ""), measured[name]) for name, question in rubric.questions.items()]
 
 
-def _mark(name: str, question: Question, answer: object, value: float | None) -> Mark:
+def _mark(name: str, question: Question, answer: str, value: float | None) -> Mark:
     why = _fault(question, answer, value)
     told = readable.Scale(question.factor, question.unit).text(value)
-    return Mark(name, str(answer)[:40], told, 0 if why else question.points, question.points, why)
+    return Mark(name, answer, told, 0 if why else question.points, question.points, why)
 
 
-def _fault(question: Question, answer: object, value: float | None) -> str:
-    if answer == "":
+def _fault(question: Question, answer: str, value: float | None) -> str:
+    if not answer:
         return "no answer"
     if value is None:
         return "a run behind it is missing, or does not count"

@@ -42,8 +42,8 @@ QUESTION = {
     **{"within?": POSITIVE, "points?": POSITIVE, "take?": str},
 }
 RUBRIC = {"sweep": str, "x": str, "by?": str, "within": POSITIVE, "questions": {str: QUESTION}}
-NUMBER = re.compile(r"((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,40})(?:\.[0-9]{1,40})?) ?([^0-9.,\s]*)")
-"""A number, perhaps with thousands separators, and its unit."""
+NUMBER = re.compile(r"((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,40})(?:\.[0-9]{1,40})?(?:e-?[0-9]{1,2})?) ?([^0-9.,\s]*)")
+"""A number, perhaps with thousands separators or an exponent, and its unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,9 @@ class Question:
     def _units(self) -> dict[str, float]:
         return {unit: factor for factor, unit in readable.FAMILIES[readable.family_of(self.measure)]}
 
-    def amount(self, answer: object) -> float:
+    def amount(self, answer: str) -> float:
         """Returns an answer, such as "19 Mbit/s", in base units of the measure. Raises ValueError if it is none."""
-        text = str(answer) if isinstance(answer, int | float) and not isinstance(answer, bool) else answer
-        match = NUMBER.fullmatch(text.strip().replace("\u00b5", "u")) if isinstance(text, str) else None
+        match = NUMBER.fullmatch(answer.replace("\u00b5", "u"))
         if match is None or match[2] not in self._units:
             raise ValueError(f"write it like {f'1.5 {self.unit}'.strip()!r}")
         return float(match[1].replace(",", "")) * self._units[match[2]]

@@ -10,7 +10,6 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from dc_gym import __version__
 from dc_gym.base import bounded
@@ -27,6 +26,8 @@ from dc_gym.run.sweep.grid import Point
 
 ANSWERS_BYTES = 100_000
 MOST_LISTED = 4
+LONGEST, LARGEST = 40, 1e30
+"""Letters of an answer, and an answer that is a plain number."""
 STRANGE = (TestbedError, OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What reading a result raises if it was changed in a way that nobody thought of."""
 
@@ -35,7 +36,7 @@ STRANGE = (TestbedError, OSError, ValueError, TypeError, LookupError, AttributeE
 class Submission:
     """What is there of a student's runs, and the answers."""
 
-    answers: Mapping[str, Any]
+    answers: Mapping[str, str]
     runs: Mapping[str, Result]
     """Runs that are what they should be, as far as reading tells, by name."""
     findings: Mapping[str, str] = field(default_factory=dict)
@@ -60,16 +61,28 @@ def read(folder: Path, rubric: Rubric, points: Sequence[Point]) -> Submission:
     return Submission(answers, runs, findings)
 
 
-def _answers(path: Path) -> dict[str, Any]:
+def _answers(path: Path) -> dict[str, str]:
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             raise UsageError(f"{path}: it is no plain file; get the submission again")
-        return tomllib.loads(bounded.read_text(path, ANSWERS_BYTES))
+        answers = tomllib.loads(bounded.read_text(path, ANSWERS_BYTES))
+        return {_short(name): _text(answer) for name, answer in answers.items()}
     except (OSError, UnicodeDecodeError) as error:
         remedy = "without --submission, the command prints one to fill in"
         raise UsageError(f"{path}: cannot read the answers: {with_remedy(error, remedy)}") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not valid TOML: {error}; an answer looks like NAME = '19 Mbit/s'") from None
+
+
+def _text(answer: object) -> str:
+    """Returns the text of a text or a number; '?' for anything else."""
+    is_number = isinstance(answer, int | float) and not isinstance(answer, bool) and abs(answer) < LARGEST
+    return _short(answer) if isinstance(answer, str) else str(answer) if is_number else "?"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
 
 
 def _run(folder: Path, point: Point, measures: Sequence[str]) -> Result:
@@ -104,7 +117,7 @@ def _changes(result: Result, point: Point) -> Iterator[str]:
     for key in dict.fromkeys((*expected, *recorded)):
         one, other = recorded.get(key, spec_keys.ABSENT), expected.get(key, spec_keys.ABSENT)
         if one != other:
-            yield f"{key} {one} instead of {other}"
+            yield f"{_short(key)} {_short(one)} instead of {_short(other)}"
 
 
 def _require_measures(result: Result, point: Point, measures: Sequence[str]) -> None:

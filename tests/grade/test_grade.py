@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ import pytest
 from facts import states
 
 from dc_gym.base.errors import UsageError
+from dc_gym.base.progress import Quiet
 from dc_gym.cli import parser
 from dc_gym.cli.main import main
-from dc_gym.grade import marking, rubric
+from dc_gym.grade import marking, proof, rubric, submission
 from dc_gym.grade.rubric import Question, Rubric
 from dc_gym.results.figures.sweep_figure import Curve, CurvePoint
+from dc_gym.run.sweep import local, run_grid
 
 ROOT = Path(__file__).resolve().parents[2]
 LABS = ROOT / "docs" / "labs"
@@ -88,7 +91,7 @@ def test_model_answers_get_all_points_and_wrong_ones_none(name: str) -> None:
     far = {key: answered(of.questions[key], value * (1 + of.questions[key].within * 2)) for key, value in measured.items()}
     for answers in (right, close):
         assert all(mark.points == mark.most and not mark.why for mark in marking.marks_of(of, answers, values))
-    for answers in (far, {}, dict.fromkeys(right, True), {key: f"{text} parsec" for key, text in right.items()}):
+    for answers in (far, {}, dict.fromkeys(right, "?"), {key: f"{text} parsec" for key, text in right.items()}):
         assert all(mark.points == 0 and mark.why for mark in marking.marks_of(of, answers, values))
     assert not any(mark.points for mark in marking.marks_of(of, right, dict.fromkeys(values)))
 
@@ -119,9 +122,17 @@ def test_no_two_students_have_a_seed_in_common() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "bps"),
-    [("19 Mbit/s", 19e6), ("0.019Gbit/s", 19e6), ("19,000 kbit/s", 19e6), ("19", 0), ("19 MB", 0), ("-1 Mbit/s", 0), (19, 0)],
+    [
+        ("19 Mbit/s", 19e6),
+        ("0.019Gbit/s", 19e6),
+        ("19,000 kbit/s", 19e6),
+        ("19", 0),
+        ("19 MB", 0),
+        ("-1 Mbit/s", 0),
+        ("1.9e1 Mbit/s", 19e6),
+    ],
 )
-def test_an_answer_may_have_any_unit_of_its_kind(answer: object, bps: float) -> None:
+def test_an_answer_may_have_any_unit_of_its_kind(answer: str, bps: float) -> None:
     question = Question("goodput_bps", "cubic", "pairs", 0.01, "Mbit/s")
     if bps:
         assert question.amount(answer) == pytest.approx(bps)
@@ -210,7 +221,7 @@ def test_the_students_own_runs_are_proven_and_right_answers_get_all_points(grade
 def test_a_wrong_answer_costs_its_points_alone(graded: Callable[..., tuple[int, Any]]) -> None:
     status, report = graded(q3="1 MB", q4="1 ms")
     assert (status, report["points"], report["findings"]) == (0, 2, {})
-    assert states(report["marks"][2]["why"], "not within 1%") and states(report["notes"][0], "q4: no such question")
+    assert states(report["marks"][2]["why"], "not within 1%") and states(report["notes"][0], "'q4': no such question")
 
 
 @pytest.mark.lab
@@ -371,6 +382,21 @@ def test_runs_of_another_release_are_no_finding_and_no_proof(runs: Class, graded
     assert (status, report["findings"]) == (1, {})
     assert report["proof"] == "runs made again: 1 of another release, not proven"
     assert states(report["notes"][0], "another release made it (kernel 6.1, here")
+
+
+@pytest.mark.lab
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_and_the_last_run_of_each_lab_pass(name: str, tmp_path: Path, lab_kernel: Any) -> None:
+    of, out = lab(name), tmp_path / "made"
+    tmp_path.chmod(0o755)
+    whole = rubric.grid.load(of.sweep, axes={"seed": list(of.seeds("ada"))})
+    points = (whole.points[0], whole.points[-1])
+    run_grid(replace(whole, points=points), out, local(1), Quiet())
+    (out / rubric.ANSWERS).touch()
+    read = submission.read(out, of, points)
+    assert (read.findings, list(read.runs)) == ({}, [point.name for point in points])
+    assert proof.prove(points, read.runs, 2, 1, tmp_path / "again", Quiet()).text == "runs made again: 2 equal"
 
 
 @pytest.mark.lab
