@@ -526,6 +526,19 @@ def _add_arena(commands: Any) -> None:
     _add_quiet(commit)
 
 
+def _add_grade(commands: Any) -> None:
+    summary = "print a student's task in a lab, or grade what the student hands in"
+    lab = "dcgym grade docs/labs/rubrics/rtt.toml --student 4711"
+    parser = _add(commands, "grade", summary, f"{lab}\n  {lab} --submission results/rtt-4711", _delegate("dc_gym.grade.command"))
+    parser.add_argument("lab", type=Path, metavar="LAB", help="the lab's rubric, a file of docs/labs/rubrics")
+    parser.add_argument("--student", required=True, metavar="ID", help="the student's id, which gives the seeds")
+    parser.add_argument("--submission", type=Path, metavar="DIR", help="the student's sweep, with answers.toml in it")
+    sample = "how many runs to make again, drawn at random (default: %(default)s; a large N: all)"
+    parser.add_argument("--sample", type=arguments.count, default=3, metavar="N", help=sample)
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    _add_jobs(parser)
+
+
 def _add_jobs(parser: ArgumentParser) -> None:
     help_text = "number of labs that run at the same time (default: one per CPU)"
     parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help=help_text)
@@ -774,6 +787,7 @@ ADD = {
     "study": _add_study,
     "reproduce": _add_reproduce,
     "arena": _add_arena,
+    "grade": _add_grade,
     "plot": _add_plot,
     "report": _add_report,
     "list": _add_list,

@@ -30,9 +30,11 @@ __all__ = [
     "family",
     "find_results",
     "in_order",
+    "leaves_of",
     "names",
     "near",
     "place",
+    "place_of",
     "settings",
     "varying",
     "written",
@@ -167,7 +169,11 @@ def _name_of(result: Result, key: str) -> str:
 
 def place(result: Result, key: str) -> float | str:
     """Returns a number in base units if the value is a number or a quantity; else its text."""
-    value = written(result, key)
+    return place_of(written(result, key))
+
+
+def place_of(value: Any) -> float | str:
+    """Returns the place of a value of a key on an axis, likewise."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     parsed = _quantity(value)
@@ -191,7 +197,7 @@ def _quantity(value: Any) -> tuple[float, str] | None:
 
 def settings(result: Result) -> dict[str, str]:
     """Returns the spec by dotted key, without the keys that do not define the experiment: seed, name, and the lab's memory."""
-    leaves = dict(_leaves(result.manifest.get("spec", {})))
+    leaves = dict(leaves_of(result.manifest.get("spec", {})))
     return {key: value for key, value in leaves.items() if key not in NO_SETTINGS}
 
 
@@ -200,7 +206,7 @@ def varying(results: Sequence[Result]) -> dict[str, list[str]]:
 
     Keys that follow from the controller are left out: the transport, and the settings that only NICs have.
     """
-    specs = [dict(_leaves(result.manifest.get("spec", {}))) for result in results]
+    specs = [dict(leaves_of(result.manifest.get("spec", {}))) for result in results]
     keys = dict.fromkeys(key for leaves in specs for key in leaves if key not in NO_SETTINGS[1:])
     values = {key: [leaves.get(key, ABSENT) for leaves in specs] for key in keys}
     controllers = names(results, BY_DEFAULT)
@@ -239,13 +245,14 @@ def at(tree: Any, path: str) -> Any:
     return tree
 
 
-def _leaves(tree: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def leaves_of(tree: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yields the values of a tree as texts, by dotted key."""
     if isinstance(tree, Mapping):
         for name, value in tree.items():
-            yield from _leaves(value, f"{path}.{name}" if path else str(name))
+            yield from leaves_of(value, f"{path}.{name}" if path else str(name))
     elif isinstance(tree, list) and tree:
         for number, value in enumerate(tree):
-            yield from _leaves(value, f"{path}.{number}")
+            yield from leaves_of(value, f"{path}.{number}")
     else:
         yield path, str(tree)
 

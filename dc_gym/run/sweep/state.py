@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dc_gym.base import plain_json
+from dc_gym.base.bounded import sha256_of
 from dc_gym.base.errors import ResultError, UsageError
 from dc_gym.base.files import machine_errors, put
 from dc_gym.base.usercode import CODE
@@ -138,7 +139,8 @@ class SweepFolder:
             result = results.load_result(folder)
         except ResultError as error:
             raise SweepMismatch(str(error)) from None
-        if not _is_of(result, spec) or not _same_files(folder, spec):
+        recorded, expected = both_specs(result, spec)
+        if recorded != expected or not same_files(folder, spec):
             raise SweepMismatch(f"{folder} has another spec than {self.path / SPECS / folder.name}.json")
         result_fingerprint, now = result.manifest.get("fingerprint"), self.fingerprints[fingerprint.kind_of(spec)]
         if result_fingerprint != now:
@@ -164,10 +166,10 @@ def plain(spec: Spec) -> Any:
     return json.loads(json.dumps(spec.as_run().to_dict(copied=True)))
 
 
-def _is_of(result: Result, spec: Spec) -> bool:
-    """Returns True if the result's manifest has this spec.
+def both_specs(result: Result, spec: Spec) -> tuple[Any, Any]:
+    """Returns the spec in the result's manifest, and the one that it should be.
 
-    What a run fills in does not count as a difference: its lab's memory where the spec gives none, and a later start.
+    What a run fills in is no difference between them: its lab's memory where the spec gives none, and a later start.
     """
     recorded, expected = dict(result.manifest.get("spec", {})), plain(spec)
     if spec.lab.memory_bytes is None and isinstance(recorded.get("lab"), dict):
@@ -175,14 +177,14 @@ def _is_of(result: Result, spec: Spec) -> bool:
     if recorded.get("lab") != expected["lab"]:
         t0_ns = Waits.of(spec.graph()).t0_ns(spec.lab.t0_ns, int(result.summary.get("flows", 0)))
         expected["lab"] = plain(replace(spec, lab=replace(spec.lab, t0_ns=t0_ns)))["lab"]
-    return bool(recorded == expected)
+    return recorded, expected
 
 
-def _same_files(folder: Path, spec: Spec) -> bool:
+def same_files(folder: Path, spec: Spec) -> bool:
     """Returns True if the result was made with the files (flow matrix, sizes, Python) that the spec names."""
     pairs = [(folder / CODE / path.name, path) for path in spec.code()]
     pairs += [(folder / name, path) for name, path in spec.copies().items()]
     try:
-        return all(copy.read_bytes() == path.read_bytes() for copy, path in pairs)
+        return all(sha256_of(copy) == sha256_of(path) for copy, path in pairs)
     except OSError:
         return False
