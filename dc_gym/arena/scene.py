@@ -168,9 +168,9 @@ def load(text: str) -> Scene:
     except OSError as error:
         raise UsageError(f"{path}: cannot read the scene: {error.strerror}; give another file") from None
     except KeyError as error:
-        raise UsageError(f"{path}: not a scene: {error.args[0]} is missing; write it as in docs/arena.md") from None
+        raise UsageError(f"{path}: not a scene: {error.args[0]} is missing; copy one of dc_gym/arena/scenes") from None
     except (KeyFault, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"{path}: not a scene: {error}; write it as in docs/arena.md") from None
+        raise UsageError(f"{path}: not a scene: {error}; copy one of dc_gym/arena/scenes") from None
 
 
 def _scene(name: str, data: Mapping[str, Any]) -> Scene:
