@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ladder of each task of the suite, with the policy that ships for it (dc_gym/learn/tasks/NAME.npz).
 
-All policies act in the same held-out episodes. Numbers are interquartile means of returns, in brackets their intervals. With --train TASK a task is trained
-anew, once a seed, by its preset; the policy of a training is the best in episodes of the training's own generator.
+All policies act in the same held-out episodes. Numbers are interquartile means of returns, in brackets their intervals. With
+--train TASK a task is trained anew, once a seed, by its preset; the policy of a training is the best in episodes of the
+training's own generator.
 """
 
 from __future__ import annotations
@@ -86,5 +87,6 @@ def _trained(task: Task, seed: int, out: Path, progress: Progress) -> Path:
     options = dict.fromkeys(train.OPTIONS) | {"preset": SUITE, "seed": seed}
     if not (folder / "policy.npz").exists():
         spec = external(task.training_spec())
-        train.run(train.TrainingRequest(spec, "PPO", folder, task.config, options, {}, False, None), progress, environment.register)
+        request = train.TrainingRequest(spec, "PPO", folder, task.config, options, {}, False, None)
+        train.run(request, progress, environment.register)
     return folder / train.BEST

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An RLModule for PPO whose weights all hosts, or all flows, share (learn/rllib/sets.py).
 
-If nothing is observed of each, the whole is one actor that sets all values. Its policy is a Gaussian with one deviation for all actors and observations. Its value function pools over the actors.
+If nothing is observed of each, the whole is one actor that sets all values. Its policy is a Gaussian with one deviation for all
+actors and observations. Its value function pools over the actors.
 Keys of [model]: `hidden` (units of an actor in each layer), `log_std` (at the start), `value_scale`.
 """
 
