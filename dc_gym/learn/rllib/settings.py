@@ -34,7 +34,7 @@ SET_BY_TRAINING = {
 CHOICES = {"agents": AGENTS, "policies": ("shared", "own"), "see": ("path", "own"), "reward": ("shared", "own")}
 """The values of settings that are words. The first is the default."""
 NET, SETS = "net", "sets"
-"""The key of `model` for a net that hosts or flows share (sets.py), where they can; else the net is RLlib's."""
+"""The key of `model` for a net that hosts or flows share (sets.py), if it sets several values; else the net is RLlib's."""
 HELD_OUT = 1_000_000
 """The seeds of evaluation episodes begin after this number; the seed of a training is below it."""
 
