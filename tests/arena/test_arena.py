@@ -227,7 +227,7 @@ def test_a_setting_replaces_nothing_of_a_case(tmp_path: Path) -> None:
 
 
 def test_a_row_is_of_the_environment_of_all_its_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify, "_environment", lambda spec, _: {spec.controller.name: "1"})
+    monkeypatch.setattr(play, "environment", lambda spec, _: {spec.controller.name: "1"})
     player = entrant.resolve("secn1")
     environment = {"dctcp": "1", "dcqcn": "1"}
     cases = {name: CaseRow(DIGESTS, {}) for name in player.track.cases}
