@@ -23,7 +23,7 @@ from dc_gym.arena import measures, play
 from dc_gym.arena.entrant import Entrant
 from dc_gym.arena.scene import Act, Attack, Scene, toml
 from dc_gym.base import plain_json
-from dc_gym.base.errors import SpecError, UsageError
+from dc_gym.base.errors import SpecError, TestbedError, UsageError
 from dc_gym.base.files import put, scratch
 from dc_gym.base.progress import Progress
 from dc_gym.results.figures.timeline import plot_result
@@ -130,6 +130,9 @@ class Judge:
         if self.options.address is not None:
             where = importlib.import_module("dc_gym.run.sweep.cluster").connect(self.options.address, self.options.jobs)
         statuses = sweep.run_grid(Grid("attacks", ("attack",), points), runs / "runs", where, self.progress)
+        if failed := next((status for status in statuses if status.state is RunState.FAILED), None):
+            why = (failed.message.splitlines() or ["no message"])[0]
+            raise TestbedError(f"arena attack: a run failed: {why}; the same command goes on from here")
         done = [status.point.name for status in statuses if status.state is RunState.DONE]
         return {name: load_result(runs / "runs" / name) for name in done}
 

@@ -76,7 +76,7 @@ def _attack(args: Namespace, progress: Progress) -> int:
     names = args.scenes or scene.names(entrant.track.name)
     for chosen in [scene.of_track(name, entrant.track.name) for name in names]:
         folder = out / slug(" ".join([entrant.name, chosen.name]))
-        options = StudyOptions(folder, jobs=args.jobs or cpus(), address=args.address)
+        options = StudyOptions(folder, jobs=args.jobs or cpus(), address=args.address, retry=True)
         entrant.write(folder)
         judge = attack.Judge(chosen, entrant, folder, options, progress)
         until = attack.deadline(args.budget_s / len(names))

@@ -12,11 +12,13 @@ from facts import states
 
 from dc_gym.arena import attack, entrant, scene, suite
 from dc_gym.arena.scene import Act, Attack
-from dc_gym.base.errors import UsageError
+from dc_gym.base.errors import TestbedError, UsageError
 from dc_gym.base.progress import Quiet
 from dc_gym.cli import arguments
 from dc_gym.cli.main import main
 from dc_gym.results.results import load_result
+from dc_gym.run.sweep.grid import Grid
+from dc_gym.run.sweep.state import RunState, Status
 from dc_gym.study.model import StudyOptions
 
 pytestmark = pytest.mark.usefixtures("registries")
@@ -103,6 +105,18 @@ def test_an_attack_is_a_spec_that_repeats(
     assert f"# digest {load_result(tmp_path / 'again').digest}\n" in path.read_text()
     monkeypatch.setattr(attack.Judge, "_measure", None)  # every score is known
     assert main(words) == 0 and capsys.readouterr().out.splitlines()[-2:] == printed.splitlines()[-2:]
+
+
+def test_a_run_that_fails_is_no_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(grid: Grid, *_: object, **__: object) -> list[Status]:
+        return [Status(point, RunState.FAILED, 1, "No space left on device\nmore") for point in grid.points]
+
+    monkeypatch.setattr(attack.sweep, "run_grid", full)
+    monkeypatch.setattr(attack.play, "environment", lambda spec, _: {})
+    judge = attack.Judge(scene.load("tcp-line"), entrant.resolve("reno"), tmp_path, StudyOptions(tmp_path), Quiet())
+    with pytest.raises(TestbedError) as error:
+        judge.harms([()])
+    assert states(str(error.value), "No space left on device; the same command goes on") and not list(tmp_path.iterdir())
 
 
 @pytest.mark.lab
