@@ -41,7 +41,7 @@ class Layout:
         """Returns the layout of an observation with these names.
 
         Neighbours of one feature (what stands after the last /) are an element for each actor, in the order of the actors, if
-        their number is that of the actors or a multiple; else they are the network's.
+        their number is that of the actors or a multiple; else they are the network's. If all are, the whole is one actor.
         """
         own: list[range] = []
         network: list[int] = []
@@ -53,6 +53,8 @@ class Layout:
             else:
                 network += range(at, at + count)
             at += count
+        if not own:
+            return cls(np.arange(at)[None], np.array([], np.int64))
         return cls(np.array(own, np.int64).reshape(-1, actors).T, np.array(network, np.int64))
 
     def features(self, observation: Sequence[str]) -> str:
@@ -120,7 +122,7 @@ def onto(policy: AgentPolicy, observation: Sequence[str], hosts: Sequence[str], 
     """
     before, after = (Layout.of(names, len(acts)) for names, acts in ((policy.observation, policy.hosts), (observation, hosts)))
     is_plain = policy.agents == CENTRAL and policy.output != ARGMAX and policy.obs_mean is None
-    if min(len(policy.hosts), len(hosts)) < 2 or not is_plain:
+    if min(len(before.actors), len(after.actors)) < 2 or not is_plain:
         raise UsageError("it does not set one value for each of several hosts or flows, or has a filter; train one that does")
     seen, there = before.features(policy.observation), after.features(observation)
     if seen != there:

@@ -19,7 +19,6 @@ from dc_gym.base import bounded, usercode
 from dc_gym.base.errors import UsageError, with_remedy
 from dc_gym.base.spelling import hint, unknown
 from dc_gym.learn.rllib import presets
-from dc_gym.learn.rllib.sets import Layout
 from dc_gym.nets.agent_kinds import AGENTS, CENTRAL, HOSTS
 
 METHODS = ("training", "env_runners", "learners", "reporting", "fault_tolerance", "offline_data")
@@ -131,7 +130,7 @@ class Configuration:
         if model := self.sections.get("model"):
             own = {name: value for name, value in model.items() if name != NET}
             config.rl_module(model_config=own)
-            if NET in model and _shares(model[NET], observation, values):
+            if NET in model and _shares(model[NET], values):
                 config.rl_module(model_config=own | {"observation": list(observation)}, rl_module_spec=_sets())
         if self.code is None:
             return config
@@ -140,11 +139,11 @@ class Configuration:
         return config if changed is None else changed
 
 
-def _shares(net: str, observation: Sequence[str], values: int) -> bool:
-    """Returns whether something is observed of each of several hosts or flows that are set, so that they can share a net."""
+def _shares(net: str, values: int) -> bool:
+    """Returns whether the net sets several values, and so is ours."""
     if net != SETS:
         raise UsageError(unknown("model.net", net, (SETS,)))
-    return values > 1 and Layout.of(observation, values).actors.size > 0
+    return values > 1
 
 
 def _sets() -> Any:

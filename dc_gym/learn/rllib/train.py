@@ -28,8 +28,8 @@ from dc_gym.base.files import machine_errors, scratch, whole
 from dc_gym.base.progress import Progress, short_time
 from dc_gym.base.readable import number, quantity
 from dc_gym.base.terminal import say
+from dc_gym.learn import tasks as suite
 from dc_gym.learn.rllib import checkpoints, presets, ray_session, user_errors
-from dc_gym.learn.tasks import path_of
 from dc_gym.nets.agent_policy import AgentPolicy
 
 OPTIONS = ("preset", "steps", "labs", "runners", "seed", "levels", "policies")
@@ -80,17 +80,18 @@ def main(args: Namespace, progress: Progress) -> int:
     from dc_gym.learn.session import external
 
     def load(path: Path, overrides: Sequence[str] = ()) -> specs.Spec:
-        return external(specs.load(Path(path_of(path)), overrides, trust=args.trust, say=progress.announce))
+        return external(specs.load(Path(suite.path_of(path)), overrides, trust=args.trust, say=progress.announce))
 
     spec = load(args.spec, args.overrides)
     agent = spec.agent
     options = {name: getattr(args, name) for name in OPTIONS} | {"agents": args.agents or agent.agents}
     options |= {"see": agent.see, "reward": agent.reward_scope}
-    if path_of(args.spec) != args.spec and args.config is None:
-        options["preset"] = args.preset or presets.SUITE
+    config = args.config
+    if (task := suite.of(args.spec)) and config is None and not args.preset:
+        options["preset"], config = presets.SUITE, task.config
     evaluated = {path.stem: load(path) for path in args.evaluate}
     again = resume.command(args)
-    request = TrainingRequest(spec, args.algo, args.out, args.config, options, evaluated, args.resume, args.address, again)
+    request = TrainingRequest(spec, args.algo, args.out, config, options, evaluated, args.resume, args.address, again)
     say(run(request, progress, environment.register))
     return 0
 

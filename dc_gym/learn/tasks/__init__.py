@@ -49,6 +49,12 @@ class Task:
         """The file of its spec."""
         return HERE / f"{self.file}.toml"
 
+    @property
+    def config(self) -> Path | None:
+        """What its trainings change in the preset of the suite, as `dcgym train --config`; None: nothing."""
+        path = self.path.with_suffix(".train.toml")
+        return path if path.exists() else None
+
     def spec(self, *overrides: str) -> Spec:
         """Returns the spec of held-out episodes."""
         return self.training_spec("episodes.split=held-out", *overrides)
@@ -75,9 +81,15 @@ TASKS = (
 )
 
 
+def of(spec: str | Path) -> Task | None:
+    """Returns the task of an id, None for anything else."""
+    return next((task for task in TASKS if task.id == str(spec)), None)
+
+
 def path_of(spec: str | Path) -> str | Path:
     """Returns the spec file of a task's id, and anything else as it is."""
-    return next((task.path for task in TASKS if task.id == str(spec)), spec)
+    task = of(spec)
+    return task.path if task else spec
 
 
 def find(name: str) -> Task:

@@ -49,6 +49,11 @@ def test_a_layout_tells_what_is_of_each_flow() -> None:
     assert Layout.of(hosts, 2).actors.tolist() == [[0, 2], [1, 3]]
 
 
+def test_where_nothing_is_observed_of_each_the_whole_is_one_actor() -> None:
+    layout = Layout.of(("s1-eth9/backlog", "s1-eth9/marks"), 3)
+    assert layout.actors.tolist() == [[0, 1]] and not layout.network.size
+
+
 @pytest.mark.parametrize("flows", [3, 6])
 def test_the_dense_net_does_what_the_layers_say(flows: int) -> None:
     observation = GENERATOR.uniform(-1, 1, 2 * flows + 1)
@@ -75,19 +80,24 @@ def test_weights_of_their_own_and_other_features_are_refused() -> None:
         onto(policy(3), [name.replace("left", "rate") for name in names(6)], policy(6).hosts, {})
 
 
-@pytest.mark.parametrize("network", [(), ("s1-eth3/backlog",)])
-def test_the_dense_net_takes_an_observation_that_is_not_scaled(network: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("each", "network", "outputs"),
+    [(("h0", "h1", "h2"), (), 1), (("h0", "h1", "h2"), ("s1-eth3/backlog",), 1), ((), ("s1-eth3/marks",), 3)],
+)
+def test_the_dense_net_takes_an_observation_that_is_not_scaled(
+    each: tuple[str, ...], network: tuple[str, ...], outputs: int
+) -> None:
     import torch
 
     from dc_gym.learn.rllib.algorithms.set_module import SetNet
 
-    observed = (*network, *(f"h{number}/rate" for number in range(3)))
+    observed = (*network, *(f"{host}/rate" for host in each))
     layout = Layout.of(observed, 3)
-    net = SetNet(layout, (4, 5))
+    net = SetNet(layout, (4, 5), outputs)
     observations = torch.randn(20, len(observed)) * 7 + 3
     net.fit(observations)
     x = observations.numpy()
     for number, layer in enumerate(net.shared()):
-        weight, bias = layer.dense(3, None if number else layout)
+        weight, bias = layer.dense(len(layout.actors), None if number else layout)
         x = (np.tanh(x) if number else x) @ weight.T + bias
     np.testing.assert_allclose(x, net(observations).detach().numpy(), atol=1e-5)

@@ -23,6 +23,7 @@ from dc_gym.base.errors import TestbedError
 from dc_gym.base.progress import Quiet
 from dc_gym.learn.rllib import checkpoints, ray_session, train
 from dc_gym.learn.rllib.settings import TrainingSettings
+from dc_gym.learn.tasks import TASKS, Task
 from dc_gym.nets.agent_policy import AgentPolicy
 from dc_gym.spec import Spec, load
 
@@ -359,6 +360,18 @@ def test_the_presets_are_known_to_rllib(preset: str, algorithm: str) -> None:
     configuration = settings.read(None, algorithm, {"preset": preset})
     choice = algorithms.resolve(algorithm)
     config = train.configure(choice, configuration, toy_task.register(spec(), TrainingSettings()))
+    for name, value in configuration.sections["training"].items():
+        assert getattr(config, name) == value
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if task.config], ids=lambda task: task.name)
+def test_what_a_task_changes_in_the_preset_is_known_to_rllib(task: Task) -> None:
+    from dc_gym.learn.rllib import algorithms, settings
+
+    assert task.config
+    configuration, suite = (settings.read(path, "PPO", {"preset": "suite"}) for path in (task.config, None))
+    assert configuration != suite
+    config = train.configure(algorithms.resolve("PPO"), configuration, toy_task.register(spec(), TrainingSettings()))
     for name, value in configuration.sections["training"].items():
         assert getattr(config, name) == value
 

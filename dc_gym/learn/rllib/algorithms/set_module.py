@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An RLModule for PPO whose weights all hosts, or all flows, share (learn/rllib/sets.py).
 
-Its policy is a Gaussian with one deviation for all actors and observations. Its value function pools over the actors.
+If nothing is observed of each, the whole is one actor that sets all values. Its policy is a Gaussian with one deviation for all
+actors and observations. Its value function pools over the actors.
 Keys of [model]: `hidden` (units of an actor in each layer), `log_std` (at the start), `value_scale`.
 """
 
@@ -69,13 +70,13 @@ class Scaled(nn.Module):
 
 
 class SetNet(nn.Module):
-    """Layers with tanh between them, from an observation to one number for each actor."""
+    """Layers with tanh between them, from an observation to `outputs` numbers for each actor."""
 
-    def __init__(self, layout: Layout, hidden: Sequence[int]) -> None:
+    def __init__(self, layout: Layout, hidden: Sequence[int], outputs: int = 1) -> None:
         super().__init__()
         self.actors, self.network = torch.from_numpy(layout.actors), torch.from_numpy(layout.network)
         self.own, self.common = Scaled(layout.actors.shape[1]), Scaled(len(layout.network))
-        sizes = [layout.actors.shape[1], *hidden, 1]
+        sizes = [layout.actors.shape[1], *hidden, outputs]
         parts = [len(layout.network), *[0] * len(hidden)]
         self.layers = nn.ModuleList(
             SetLayer(inputs, units, part) for inputs, units, part in zip(sizes, sizes[1:], parts, strict=False)
@@ -85,7 +86,7 @@ class SetNet(nn.Module):
         x, network = self.own(observation[..., self.actors]), self.common(observation[..., self.network])
         for number, layer in enumerate(self.layers):
             x = layer(torch.tanh(x) if number else x, network)
-        return x.squeeze(-1)
+        return x.flatten(-2)
 
     def fit(self, observation: torch.Tensor) -> None:
         """Scales what it observes by a batch."""
@@ -108,10 +109,10 @@ class SetModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
     """The policy, and on a learner the value function."""
 
     def setup(self) -> None:
-        names, actors = self.model_config[OBSERVATION], width(self.action_space)
-        self.layout = Layout.of(names, actors)
+        names, values = self.model_config[OBSERVATION], width(self.action_space)
+        self.layout = Layout.of(names, values)
         hidden = self.model_config.get("hidden", HIDDEN)
-        self.pi = SetNet(self.layout, hidden)
+        self.pi = SetNet(self.layout, hidden, values // len(self.layout.actors))
         last = self.pi.layers[-1]
         with torch.no_grad():
             for parameter in last.parameters():
