@@ -16,7 +16,6 @@ import json
 import re
 import resource
 import subprocess
-import sys
 import tempfile
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -27,6 +26,7 @@ from cmaes import CMA
 from dc_gym import spec as specs
 from dc_gym.arena import entrant, play
 from dc_gym.arena.row import read
+from dc_gym.base.interpreter import python
 from dc_gym.base.progress import Quiet
 from dc_gym.cli.main import main as dcgym
 from dc_gym.ctrl.nic import algorithms
@@ -41,7 +41,7 @@ FAILED = {"goodput_bps": 0.0, "queue_bytes": float("inf")}
 
 def evaluate(header: str | Path) -> dict[str, float]:
     """Returns goodput and mean queue of the incast under a header; FAILED if it does not compile, run, or end in time."""
-    words = [sys.executable, __file__, "--measure", str(header)]
+    words = python(__file__, "--measure", str(header))
     try:
         child = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, preexec_fn=limit, check=False)
     except subprocess.TimeoutExpired:
