@@ -73,7 +73,8 @@ def _run(args: Namespace, progress: Progress) -> int:
 
 def _attack(args: Namespace, progress: Progress) -> int:
     entrant, out = entrants.resolve(args.entrant, settings=args.overrides), in_full(args.out or ATTACKS)
-    names = args.scenes or scene.names(entrant.track.name)
+    if not (names := args.scenes or scene.names(entrant.track.name)):
+        raise UsageError(f"arena attack {entrant.name}: no scene of the track {entrant.track.name} ships; give yours by --scene")
     for chosen in [scene.of_track(name, entrant.track.name) for name in names]:
         folder = out / slug(" ".join([entrant.name, chosen.name]))
         options = StudyOptions(folder, jobs=args.jobs or cpus(), address=args.address, retry=True)

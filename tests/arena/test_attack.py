@@ -152,6 +152,7 @@ def test_a_scene_that_is_none_is_one_line(change: tuple[str, str], facts: str, t
         (["reno", "--scene", "tcp-lime"], "tcp-lime ... tcp-line"),
         (["dcqcn", "--scene", "tcp-line"], "scene tcp-line is of the track tcp, not nic; that one has nic-buffer"),
         (["reno", "--scene", "mine.toml"], "mine.toml ... give"),
+        (["secn1"], "no scene of the track marking ships; give yours by --scene"),
     ],
 )
 def test_an_attack_that_cannot_begin_is_one_line(words: list[str], facts: str, capsys: pytest.CaptureFixture[str]) -> None:
