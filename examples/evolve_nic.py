@@ -118,7 +118,7 @@ def evolve(args: argparse.Namespace) -> None:
     start = (np.log([1 + parameter.default for parameter in chosen]) - low) / width
     search = CMA(mean=start, sigma=0.1, bounds=np.array([[0.0, 1.0]] * len(chosen)), population_size=8, seed=args.seed)
     candidate = args.save.with_suffix(".try.h")
-    print(f"powertcp: {told(first)}")
+    print(f"powertcp: {in_words(first)}")
     for number in range(1, args.rounds + 1):
         answers = []
         for _ in range(search.population_size):
@@ -132,7 +132,7 @@ def evolve(args: argparse.Namespace) -> None:
                 best = measures
                 args.save.write_text(text)
         search.tell(answers)
-        print(f"round {number}: {told(best)}")
+        print(f"round {number}: {in_words(best)}")
     candidate.unlink(missing_ok=True)
 
 
@@ -150,7 +150,7 @@ def show_verdict(args: argparse.Namespace) -> None:
         print(f"held out: {name:42} {before:12.6g} {rows[1][name]:12.6g}")
 
 
-def told(measures: dict[str, float]) -> str:
+def in_words(measures: dict[str, float]) -> str:
     return f"{measures['goodput_bps'] / 1e9:.3f} Gbit/s, queue {measures['queue_bytes'] / 1e3:.2f} kB"
 
 

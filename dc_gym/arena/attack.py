@@ -28,10 +28,10 @@ from dc_gym.base.files import put, scratch
 from dc_gym.base.progress import Progress
 from dc_gym.results.figures.timeline import plot_result
 from dc_gym.results.results import Result, load_result
-from dc_gym.run import sweep
-from dc_gym.run.sweep.grid import Grid, Point
+from dc_gym.run.sweep.grid import Point
 from dc_gym.run.sweep.state import RunState
 from dc_gym.spec import Spec
+from dc_gym.study import collect
 from dc_gym.study.model import StudyOptions
 
 ROUND = 8
@@ -57,8 +57,6 @@ class Found:
     harm: float
     """Harm of the smallest attack."""
     trials: int
-    shrinking: int
-    """Attacks that were tried to shrink it."""
 
     def __str__(self) -> str:
         measure = self.scene.measure.replace("_", " ") + (f" beyond {self.scene.reference}'s" if self.scene.reference else "")
@@ -78,14 +76,10 @@ class Judge:
 
     def harms(self, attacks: Sequence[Attack]) -> list[float | None]:
         """Returns the harm of each attack; None: its spec is refused, or its run has no such measure."""
-        specs = {attack_key(attack): self._specs(attack) for attack in attacks}
-        missing = {key: by_name for key, by_name in specs.items() if self._name(key) not in self._scores}
-        if missing:
+        by_name = {f"{attack_key(attack)}-{self._identity}": attack for attack in attacks}
+        if missing := {name: self._specs(attack) for name, attack in by_name.items() if name not in self._scores}:
             self._measure(missing)
-        return [self._scores[self._name(attack_key(attack))] for attack in attacks]
-
-    def _name(self, key: str) -> str:
-        return f"{key}-{self._identity}"
+        return [self._scores[f"{attack_key(attack)}-{self._identity}"] for attack in attacks]
 
     @cached_property
     def _scores(self) -> dict[str, float | None]:
@@ -116,25 +110,22 @@ class Judge:
             return []
 
     def _measure(self, specs: dict[str, list[Spec]]) -> None:
-        named = [(f"{key}-{n}", spec) for key, by_name in specs.items() for n, spec in enumerate(by_name)]
-        points = tuple(Point(name, {"attack": name}, spec) for name, spec in named)
+        named = [(f"{name}-{n}", spec) for name, by_player in specs.items() for n, spec in enumerate(by_player)]
+        points = [Point(run, {"attack": run}, spec) for run, spec in named]
         with scratch(Path(tempfile.gettempdir()), "dcgym-study-") as runs:
             results = self._results(points, runs) if points else {}
-            for key, players in specs.items():
-                harms = [_harm(self.scene, results.get(f"{key}-{n}")) for n in range(len(players))]
-                self._scores[self._name(key)] = _difference(harms)
+            for name, players in specs.items():
+                harms = [_harm(self.scene, results.get(f"{name}-{n}")) for n in range(len(players))]
+                self._scores[name] = _difference(harms)
         put(self.folder / SCORES, json.dumps(self._scores, indent=0, sort_keys=True).encode())
 
-    def _results(self, points: tuple[Point, ...], runs: Path) -> dict[str, Result]:
-        where = sweep.local(self.options.jobs)
-        if self.options.address is not None:
-            where = importlib.import_module("dc_gym.run.sweep.cluster").connect(self.options.address, self.options.jobs)
-        statuses = sweep.run_grid(Grid("attacks", ("attack",), points), runs / "runs", where, self.progress)
+    def _results(self, points: Sequence[Point], runs: Path) -> dict[str, Result]:
+        statuses = collect.statuses("attacks", ("attack",), points, runs, self.options, self.progress)
         if failed := next((status for status in statuses if status.state is RunState.FAILED), None):
             why = (failed.message.splitlines() or ["no message"])[0]
             raise TestbedError(f"arena attack: a run failed: {why}; the same command goes on from here")
         done = [status.point.name for status in statuses if status.state is RunState.DONE]
-        return {name: load_result(runs / "runs" / name) for name in done}
+        return {name: load_result(runs / collect.FOLDER / name) for name in done}
 
 
 def attack_key(attack: Attack) -> str:
@@ -176,11 +167,10 @@ def find(judge: Judge, trials: int | None, until: Callable[[], bool], seed: int)
         judge.progress.note(f"{judge.entrant.name}, {judge.scene.name}: {count} attacks, the worst harms {harm:.3g}")
         if until() or (trials is not None and count >= trials):
             break
-    shrunk = _Shrinking(judge, start + KEPT * (harm - start))
-    attack = shrunk.smallest(worst)
+    attack = _smallest(judge, worst, start + KEPT * (harm - start))
     (smallest,) = judge.harms([attack])
     assert smallest is not None, "it was measured before"
-    return Found(judge.scene, judge.entrant, attack, start, harm, smallest, count, shrunk.tried)
+    return Found(judge.scene, judge.entrant, attack, start, harm, smallest, count)
 
 
 def _rounds(judge: Judge, seed: int) -> Iterator[tuple[list[Attack], list[float | None]]]:
@@ -219,28 +209,22 @@ def _asked(scene: Scene, trial: Any) -> Attack:
     return tuple(acts)
 
 
-class _Shrinking:
-    """Makes an attack smaller as long as it does enough harm."""
+def _smallest(judge: Judge, attack: Attack, least: float) -> Attack:
+    """Returns the attack without each act that it can spare, and with round numbers, as long as it does so much harm."""
+    smaller: Attack | None = attack
+    while smaller is not None:
+        attack, smaller = smaller, _first(judge, _without_one(smaller), least)
+    for place, act in enumerate(attack):
+        for name in act.numbers:
+            attack = _first(judge, _rounded(attack, place, name), least) or attack
+    return attack
 
-    def __init__(self, judge: Judge, least: float) -> None:
-        self.judge, self.least, self.tried = judge, least, 0
 
-    def smallest(self, attack: Attack) -> Attack:
-        """Returns the attack without each act that it can spare, and with round numbers."""
-        smaller: Attack | None = attack
-        while smaller is not None:
-            attack, smaller = smaller, self._first(_without_one(smaller))
-        for place, act in enumerate(attack):
-            for name in act.numbers:
-                attack = self._first(_rounded(attack, place, name)) or attack
-        return attack
-
-    def _first(self, attacks: Sequence[Attack]) -> Attack | None:
-        """Returns the first of some attacks that does enough harm."""
-        self.tried += len(attacks)
-        harms = self.judge.harms(attacks) if attacks else []
-        enough = (attack for attack, harm in zip(attacks, harms, strict=True) if harm is not None and harm >= self.least)
-        return next(enough, None)
+def _first(judge: Judge, attacks: Sequence[Attack], least: float) -> Attack | None:
+    """Returns the first of some attacks that does enough harm."""
+    harms = judge.harms(attacks) if attacks else []
+    enough = (attack for attack, harm in zip(attacks, harms, strict=True) if harm is not None and harm >= least)
+    return next(enough, None)
 
 
 def _without_one(attack: Attack) -> list[Attack]:

@@ -87,8 +87,8 @@ def marks_of(rubric: Rubric, answers: Mapping[str, str], measured: Mapping[str, 
 
 def _mark(name: str, question: Question, answer: str, value: float | None) -> Mark:
     why = _fault(question, answer, value)
-    told = readable.Scale(question.factor, question.unit).text(value)
-    return Mark(name, answer, told, 0 if why else question.points, question.points, why)
+    measured = readable.Scale(question.factor, question.unit).text(value)
+    return Mark(name, answer, measured, 0 if why else question.points, question.points, why)
 
 
 def _fault(question: Question, answer: str, value: float | None) -> str:
@@ -97,7 +97,7 @@ def _fault(question: Question, answer: str, value: float | None) -> str:
     if value is None:
         return "a run behind it is missing, or does not count"
     try:
-        given = question.amount(answer)
+        amount = question.amount(answer)
     except ValueError as error:
         return str(error)
-    return "" if abs(given - value) <= question.within * abs(value) else f"not within {question.within:.0%}"
+    return "" if abs(amount - value) <= question.within * abs(value) else f"not within {question.within:.0%}"

@@ -31,8 +31,8 @@ class Proof:
     @property
     def text(self) -> str:
         counts = [(len(self.equal), "equal"), (len(self.other), "other"), (len(self.open), "of another release, not proven")]
-        told = ", ".join(f"{count} {what}" for count, what in counts if count)
-        return f"runs made again: {told or 'none'}"
+        numbers = ", ".join(f"{count} {what}" for count, what in counts if count)
+        return f"runs made again: {numbers or 'none'}"
 
 
 def prove(points: Sequence[Point], runs: Mapping[str, Result], sample: int, jobs: int, folder: Path, progress: Progress) -> Proof:
@@ -41,8 +41,8 @@ def prove(points: Sequence[Point], runs: Mapping[str, Result], sample: int, jobs
     drawn = random.SystemRandom().sample(there, min(sample, len(there)))
     if not drawn:
         return Proof()
-    made = collect.run_all("grade", tuple(drawn[0].values), drawn, folder, StudyOptions(folder, jobs=jobs), progress)
-    pairs = {name: (runs[name], again) for name, again in made.items()}
+    made_again = collect.run_all("grade", tuple(drawn[0].values), drawn, folder, StudyOptions(folder, jobs=jobs), progress)
+    pairs = {name: (runs[name], again) for name, again in made_again.items()}
     unequal = {name: pair for name, pair in pairs.items() if _digests(pair[0]) != _digests(pair[1])}
     releases = {name: _releases(*pair) for name, pair in unequal.items()}
     return Proof(
@@ -57,15 +57,15 @@ def _digests(run: Result) -> tuple[str, str]:
 
 
 def _told(run: Result, again: Result) -> str:
-    one, other = (" ".join(digest[:DIGITS] for digest in _digests(each) if digest) for each in (run, again))
-    return f"digest {one}, and {other} when it is made again: it is not what its spec gives"
+    handed_in, repeated = (" ".join(digest[:DIGITS] for digest in _digests(result) if digest) for result in (run, again))
+    return f"digest {handed_in}, and {repeated} when it is made again: it is not what its spec gives"
 
 
 def _releases(run: Result, again: Result) -> str:
     """Returns in which parts of the environment two releases differ; '' if it is one."""
     if run.manifest.get("fingerprint") == again.manifest.get("fingerprint"):
         return ""
-    one, other = (stated if isinstance(stated := each.manifest.get("environment"), dict) else {} for each in (run, again))
-    names = [name for name in dict.fromkeys((*other, *one)) if one.get(name) != other.get(name)]
-    parts = ", ".join(f"{name} {one.get(name, '-')}, here {other.get(name, '-')}" for name in names)
+    theirs, here = (stated if isinstance(stated := result.manifest.get("environment"), dict) else {} for result in (run, again))
+    names = [name for name in dict.fromkeys((*here, *theirs)) if theirs.get(name) != here.get(name)]
+    parts = ", ".join(f"{name} {theirs.get(name, '-')}, here {here.get(name, '-')}" for name in names)
     return f"another release made it ({parts or 'it does not say which'}), and its digest differs here"

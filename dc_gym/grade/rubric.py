@@ -117,11 +117,11 @@ class Rubric:
     def task(self, student: str) -> Iterator[str]:
         """Yields the lines of the file that a student fills in and hands in. Its comments have the commands."""
         seeds, out = self.seeds(student), f"results/{self.lab}-{folded(student)}"
-        asked = f"{seeds[0]}..{seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
+        seeds_text = f"{seeds[0]}..{seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
         by = [] if self.by == BY_DEFAULT else ["--by", self.by]
         metrics = [word for measure in self.measures for word in ("--y", measure)]
         yield f"# Lab {self.lab}, student {student.strip()}. Make your runs, and draw them:"
-        yield f"#   {shlex.join(['dcgym', 'sweep', os.path.relpath(self.sweep), '--seeds', asked, '--out', out])}"
+        yield f"#   {shlex.join(['dcgym', 'sweep', os.path.relpath(self.sweep), '--seeds', seeds_text, '--out', out])}"
         yield f"#   {shlex.join(['dcgym', 'plot', out, '--x', self.x, *metrics, *by])}"
         yield f"# Write your answers with their units, save this as {out}/{ANSWERS}, and hand in the folder."
         for name, question in self.questions.items():

@@ -124,8 +124,8 @@ def _require_measures(result: Result, point: Point, measures: Sequence[str]) -> 
     """Raises ResultError if summary.json says something else than the tables, which the digest covers."""
     tables = StoredTables(result.path, result.ports, result.names.controller)
     experiment = Experiment.of(point.spec)
-    told = analysis.analyse(experiment.spec, analysis.recorded(experiment.schedule, tables), tables).summary
+    computed = analysis.analyse(experiment.spec, analysis.recorded(experiment.schedule, tables), tables).summary
     for measure in measures:
-        stated, own = (spec_keys.at(summary, measure) for summary in (result.summary, told))
+        stated, own = (spec_keys.at(summary, measure) for summary in (result.summary, computed))
         if stated != own and not (None not in (stated, own) and math.isclose(stated, own, rel_tol=1e-9)):
             raise ResultError(f"summary.json was changed: {measure} {stated}, its tables give {own}")

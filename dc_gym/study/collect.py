@@ -25,7 +25,7 @@ from dc_gym.results import results
 from dc_gym.results.results import Result
 from dc_gym.run import sweep
 from dc_gym.run.sweep.grid import Grid, Point
-from dc_gym.run.sweep.state import RunState
+from dc_gym.run.sweep.state import RunState, Status
 from dc_gym.spec import Spec
 from dc_gym.study.evidence import Evidence, Sample, Shortfall, Track, VariantEvidence, fewer
 from dc_gym.study.model import Collect, Collected, Files, Study, StudyOptions, Variant
@@ -118,21 +118,27 @@ def run_all(
 
     `name` and `keys` belong to the sweep, whose folder lies in `runs_folder`.
     """
-    out = in_full(runs_folder / FOLDER)
-    if options.address is None:
-        where = sweep.local(1 if options.ground == "host" else options.jobs)
-    else:
-        where = importlib.import_module("dc_gym.run.sweep.cluster").connect(options.address, options.jobs)
-    grid = Grid(name, keys, tuple(points))
-    statuses = sweep.run_grid(grid, out, where, progress, retry=options.retry, force=options.force)
-    for status in statuses:
+    out, ended = in_full(runs_folder / FOLDER), statuses(name, keys, points, runs_folder, options, progress)
+    for status in ended:
         if status.state is not RunState.DONE:
             why = (status.message.splitlines() or ["no message"])[0]
             raise TestbedError(
                 f"{out / status.point.name} {status.state}: {why}; "
                 f"{'the same command' if options.retry else '--retry'} runs it again"
             )
-    return {status.point.name: results.load_result(out / status.point.name) for status in statuses}
+    return {status.point.name: results.load_result(out / status.point.name) for status in ended}
+
+
+def statuses(
+    name: str, keys: tuple[str, ...], points: Sequence[Point], runs_folder: Path, options: StudyOptions, progress: Progress
+) -> list[Status]:
+    """Makes the missing results, and returns how all runs ended."""
+    if options.address is None:
+        where = sweep.local(1 if options.ground == "host" else options.jobs)
+    else:
+        where = importlib.import_module("dc_gym.run.sweep.cluster").connect(options.address, options.jobs)
+    grid, out = Grid(name, keys, tuple(points)), in_full(runs_folder / FOLDER)
+    return sweep.run_grid(grid, out, where, progress, retry=options.retry, force=options.force)
 
 
 def slug(name: str) -> str:

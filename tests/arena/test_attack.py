@@ -19,6 +19,7 @@ from dc_gym.cli.main import main
 from dc_gym.results.results import load_result
 from dc_gym.run.sweep.grid import Grid
 from dc_gym.run.sweep.state import RunState, Status
+from dc_gym.study import collect
 from dc_gym.study.model import StudyOptions
 
 pytestmark = pytest.mark.usefixtures("registries")
@@ -111,7 +112,7 @@ def test_a_run_that_fails_is_no_score(tmp_path: Path, monkeypatch: pytest.Monkey
     def full(grid: Grid, *_: object, **__: object) -> list[Status]:
         return [Status(point, RunState.FAILED, 1, "No space left on device\nmore") for point in grid.points]
 
-    monkeypatch.setattr(attack.sweep, "run_grid", full)
+    monkeypatch.setattr(collect.sweep, "run_grid", full)
     monkeypatch.setattr(attack.play, "environment", lambda spec, _: {})
     judge = attack.Judge(scene.load("tcp-line"), entrant.resolve("reno"), tmp_path, StudyOptions(tmp_path), Quiet())
     with pytest.raises(TestbedError) as error:

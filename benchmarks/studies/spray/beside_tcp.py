@@ -48,7 +48,8 @@ STUDY = Study(
     title=TITLE,
     source="ours",
     base={
-        **{key: value for key, value in NETWORK.items() if not key.startswith("nic.")},
+        **NETWORK,
+        "topology.buffer": "200kB",
         "workload.kind": "stride",
         "workload.stride": HOSTS_PER_RACK,
         "workload.jitter": "100us",

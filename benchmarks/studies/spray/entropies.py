@@ -36,12 +36,10 @@ NETWORK: Mapping[str, Any] = {
     "topology.spines": SPINES,
     "topology.rate": "10Gbit/s",
     "topology.delay": "1us",
-    "topology.buffer": "200kB",
     "topology.marking": "red-instant",
     "topology.kmin": "30kB",
     "topology.kmax": "90kB",
     "topology.pmax": "100%",
-    "nic.trace": "off",
     "monitor.interval": "500us",
     "metrics.slowdown": "off",
 }
@@ -96,6 +94,8 @@ STUDY = Study(
     source="ours; P. Levin, Annals of Statistics 1981, for the closed form",
     base={
         **NETWORK,
+        "topology.buffer": "200kB",
+        "nic.trace": "off",
         "controller.name": "nscc",
         "workload.kind": "stride",
         "workload.stride": HOSTS_PER_RACK,

@@ -60,7 +60,8 @@ STUDY = Study(
     title=TITLE,
     source="ours",
     base={
-        **{key: value for key, value in NETWORK.items() if key != "topology.buffer"},
+        **NETWORK,
+        "nic.trace": "off",
         "topology.shared_buffer": "150kB",
         "workload.kind": "matrix",
         "workload.file": "incast.csv",
